@@ -55,7 +55,7 @@
 /* About the folder, not spools: no `*` and no `ls` shows them. */
 #define WEIR_SPOOL_BUDGET    ".budget"
 #define WEIR_SPOOL_COLLECTOR ".collector" /* locked by the collector; holds the trace's path */
-#define WEIR_SPOOL_SAID      ".said"      /* a process has reported that the collector is gone */
+#define WEIR_SPOOL_REPORTED  ".said"      /* a process has reported that the collector is gone */
 
 enum chunk_state {
   WEIR_CHUNK_FREE = 0,

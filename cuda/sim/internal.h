@@ -688,10 +688,10 @@ void sim_guard_unstack(void); /* ... and takes it back */
 bool sim_guard_run(void (*f)(void *), void *argument, CUresult *error);
 
 uint64_t sim_now_ns(void);
-void sim_say_once(_Atomic bool *said, const char *format, ...)
+void sim_print_once(_Atomic bool *reported, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* On stderr and, under Weir, in the trace; true: there is a trace. */
-bool sim_say_and_note(const char *text);
+bool sim_print_and_note(const char *text);
 /* Answers CUDA_ERROR_NOT_SUPPORTED, and reports it once a function; `done`: it does other
  * things. */
 CUresult sim_not_supported(unsigned api, bool done);

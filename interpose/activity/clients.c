@@ -55,7 +55,7 @@ bool clients_are_gone(void)
          !atomic_load(&client.unflushed) && !atomic_load(&client.stays) && !any_kind();
 }
 
-bool clients_are_beside(void)
+bool clients_share(void)
 {
   for (int i = 0; i < SEVERAL; i++)
     if (atomic_load(&client.several[i])) return true;
@@ -64,7 +64,7 @@ bool clients_are_beside(void)
 
 session_company clients_company(void)
 {
-  if (clients_are_beside()) return SESSION_MUST_BE_BESIDE;
+  if (clients_share()) return SESSION_MUST_SHARE;
   return atomic_load(&client.unversioned) ? SESSION_MUST_BE_ALONE : SESSION_ANY;
 }
 
@@ -102,7 +102,7 @@ static void begin_call(void)
 }
 
 /* Of one that goes with several, not with one that is alone. */
-static void begin_call_beside(void)
+static void begin_shared_call(void)
 {
   atomic_fetch_add(&client.calling, 1);
   if (observer_is_wanted() && observer_is_alone()) observer_yield();
@@ -187,7 +187,7 @@ static bool is_refused_for_us(CUptiResult r)
 {
   REAL(cuptiFinalize);
   return r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && observer_has_shared() &&
-         !clients_are_beside() && real && real() == CUPTI_SUCCESS;
+         !clients_share() && real && real() == CUPTI_SUCCESS;
 }
 
 #define CALL(r, call)                                                                              \
@@ -236,13 +236,13 @@ WEIR_BODY CUptiResult w_cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
 {
   REAL(cuptiSubscribe_v2);
   NEED_REAL;
-  bool beside = allows_others((const void *)params);
-  if (beside)
-    begin_call_beside();
+  bool shared = allows_others((const void *)params);
+  if (shared)
+    begin_shared_call();
   else
     begin_call();
   CALL(r, real(subscriber, callback, userdata, params));
-  if (r == CUPTI_SUCCESS && !(beside && note_several(*subscriber)))
+  if (r == CUPTI_SUCCESS && !(shared && note_several(*subscriber)))
     atomic_fetch_add(&client.subscribers, 1);
   return end_call(r);
 }

@@ -10,7 +10,7 @@
 bool clients_are_gone(void);
 
 /* Subscribers of the program's are there that allow others. */
-bool clients_are_beside(void);
+bool clients_share(void);
 
 /* With whom ours may be: functions without a subscriber and those with one do not go together in a
  * process, so who has used the former is not to meet the latter. */

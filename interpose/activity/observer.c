@@ -95,7 +95,7 @@ static void write_observed(spool_writer *pen, const char *warning)
   static const char *const what[] = {"", "copies", "copies and kernels"};
   char text[256];
   bool kernels = observer.tier == TIER_ALL && !(observer.cupti.gates & CUPTI_GATE_NO_KERNELS);
-  bool shared = atomic_load(&observer.session.place) == SESSION_BESIDE;
+  bool shared = atomic_load(&observer.session.place) == SESSION_SHARED;
   (void)snprintf(text, sizeof text, "%s, CUPTI %u%s%s%s", what[kernels ? TIER_ALL : TIER_COPIES],
                  observer.cupti.version, shared ? ", beside other clients" : "",
                  *warning ? "; " : "", warning);
@@ -158,7 +158,7 @@ static session_place place(void)
 
 static bool is_observing(void)
 {
-  return place() == SESSION_ALONE || place() == SESSION_BESIDE;
+  return place() == SESSION_ALONE || place() == SESSION_SHARED;
 }
 
 bool observer_is_alone(void)
@@ -184,17 +184,17 @@ static CUptiResult enable_kinds(void)
 /* A forced flush would be that of other clients, too. */
 static uint32_t flush_flag(bool forced)
 {
-  bool others = place() == SESSION_BESIDE && clients_are_beside();
+  bool others = place() == SESSION_SHARED && clients_share();
   return forced && !others ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0;
 }
 
-/* Alone, the place for another client is free first, should the rest hang. Beside others its handle
+/* Alone, the place for another client is free first, should the rest hang. With others its handle
  * is needed until all is read: session_close() follows. */
 static void stop_observing(void)
 {
-  bool beside = place() == SESSION_BESIDE;
+  bool sharing = place() == SESSION_SHARED;
   uint32_t flag = flush_flag(true);
-  if (!beside) session_close(&observer.session);
+  if (!sharing) session_close(&observer.session);
   session_disable(&observer.session);
   for (int i = 0; i < 3 && (!i || activity_buffers_out()); i++)
     (void)observer.cupti.cuptiActivityFlushAll(flag);
@@ -207,7 +207,7 @@ static CUptiResult start_observing(void)
   cupti_session *s = &observer.session;
   CUptiResult r = session_open(s, correlate_call, clients_company());
   if (r != CUPTI_SUCCESS) return r;
-  if (place() == SESSION_BESIDE)
+  if (place() == SESSION_SHARED)
     atomic_store(&observer.has_shared, true);
   else
     clients_note_replaced();
@@ -248,7 +248,7 @@ void observer_wake(void)
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 /* What to add to CUPTI's times: by the tightest of a few readings. */
-static bool compare_clocks(int64_t *behind)
+static bool compare_clocks(int64_t *offset)
 {
   uint64_t tightest = UINT64_MAX;
   for (int i = 0; i < 5; i++) {
@@ -258,7 +258,7 @@ static bool compare_clocks(int64_t *behind)
     if (r != CUPTI_SUCCESS || !theirs) return false;
     if (took >= tightest) continue;
     tightest = took;
-    *behind = (int64_t)(before + took / 2 - theirs);
+    *offset = (int64_t)(before + took / 2 - theirs);
   }
   return true;
 }
@@ -267,12 +267,12 @@ static void read_completed(void)
 {
   size_t bytes;
   uint8_t *buffer;
-  int64_t behind = 0;
+  int64_t offset = 0;
   bool compared = false, known = false;
   while (!atomic_load(&observer.abandoned) && (buffer = activity_buffer_next(&bytes))) {
-    if (!compared) known = compare_clocks(&behind);
+    if (!compared) known = compare_clocks(&offset);
     compared = true;
-    activity_records_read(&observer.session, &observer.pen, buffer, bytes, behind, known,
+    activity_records_read(&observer.session, &observer.pen, buffer, bytes, offset, known,
                           &observer.counts);
     activity_buffer_free(buffer);
   }

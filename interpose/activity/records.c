@@ -12,7 +12,7 @@ enum { MOST = 63 }; /* operations a record of ours: with its head 4 KiB */
 
 typedef struct work_batch {
   spool_writer *pen;
-  int64_t behind;
+  int64_t offset;
   bool clock_known;
   bool graphs_unnumbered; /* the numbers of graphs' work are not those of their launches */
   activity_counts *counts;
@@ -38,11 +38,11 @@ static void add_operation(work_batch *b)
     b->counts->untimed++;
     o->start = o->end = 0;
   } else {
-    o->start += (uint64_t)b->behind;
-    o->end += (uint64_t)b->behind;
+    o->start += (uint64_t)b->offset;
+    o->end += (uint64_t)b->offset;
   }
   if (o->graph_node && b->graphs_unnumbered) o->correlation = 0;
-  o->queued = b->clock_known && o->queued ? o->queued + (uint64_t)b->behind : 0;
+  o->queued = b->clock_known && o->queued ? o->queued + (uint64_t)b->offset : 0;
   if (b->count == MOST) write_batch(b);
 }
 
@@ -94,12 +94,12 @@ static void add_record(work_batch *b, const CUpti_Activity *record)
 }
 
 void activity_records_read(const cupti_session *s, spool_writer *pen, uint8_t *buffer, size_t bytes,
-                           int64_t behind, bool clock_known, activity_counts *counts)
+                           int64_t offset, bool clock_known, activity_counts *counts)
 {
   static work_batch batch; /* of the one thread that reads */
   CUpti_Activity *record = NULL;
   batch.pen = pen;
-  batch.behind = behind;
+  batch.offset = offset;
   batch.clock_known = clock_known;
   batch.counts = counts;
   batch.graphs_unnumbered = s->count > 1 && s->library->gates & CUPTI_GATE_GRAPHS_ONCE;

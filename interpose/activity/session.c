@@ -3,12 +3,12 @@
 
 #include <stdatomic.h>
 
-static bool is_beside(const cupti_session *s)
+static bool is_shared(const cupti_session *s)
 {
-  return atomic_load(&s->place) == SESSION_BESIDE;
+  return atomic_load(&s->place) == SESSION_SHARED;
 }
 
-static CUptiResult subscribe_beside(cupti_session *s, CUpti_CallbackFunc callback)
+static CUptiResult subscribe_shared(cupti_session *s, CUpti_CallbackFunc callback)
 {
   cupti_subscriber_params params = {.bytes = offsetof(cupti_subscriber_params, padding) +
                                              sizeof params.padding,
@@ -20,10 +20,10 @@ static CUptiResult subscribe_beside(cupti_session *s, CUpti_CallbackFunc callbac
 CUptiResult session_open(cupti_session *s, CUpti_CallbackFunc callback, session_company company)
 {
   CUptiResult r = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-  session_place place = SESSION_BESIDE;
+  session_place place = SESSION_SHARED;
   if (company != SESSION_MUST_BE_ALONE && !(s->library->gates & CUPTI_GATE_ALONE))
-    r = subscribe_beside(s, callback);
-  if (r != CUPTI_SUCCESS && company != SESSION_MUST_BE_BESIDE) {
+    r = subscribe_shared(s, callback);
+  if (r != CUPTI_SUCCESS && company != SESSION_MUST_SHARE) {
     place = SESSION_ALONE;
     r = s->library->cuptiSubscribe(&s->subscriber, callback, NULL);
   }
@@ -35,7 +35,7 @@ CUptiResult session_open(cupti_session *s, CUpti_CallbackFunc callback, session_
 static CUptiResult register_buffers(const cupti_session *s, const session_buffers *buffers)
 {
   const cupti_library *l = s->library;
-  return is_beside(s) ? l->by_subscriber.cuptiActivityRegisterCallbacks_v2(
+  return is_shared(s) ? l->by_subscriber.cuptiActivityRegisterCallbacks_v2(
                             s->subscriber, buffers->request_v2, buffers->complete_v2)
                       : l->cuptiActivityRegisterCallbacks(buffers->request, buffers->complete);
 }
@@ -43,7 +43,7 @@ static CUptiResult register_buffers(const cupti_session *s, const session_buffer
 static CUptiResult enable_kind(const cupti_session *s, CUpti_ActivityKind kind)
 {
   const cupti_library *l = s->library;
-  return is_beside(s) ? l->by_subscriber.cuptiActivityEnable_v2(s->subscriber, kind, NULL)
+  return is_shared(s) ? l->by_subscriber.cuptiActivityEnable_v2(s->subscriber, kind, NULL)
                       : l->cuptiActivityEnable(kind);
 }
 
@@ -64,7 +64,7 @@ void session_disable(cupti_session *s)
 {
   const cupti_library *l = s->library;
   for (unsigned i = 0; i < s->kinds_enabled; i++)
-    (void)(is_beside(s) ? l->by_subscriber.cuptiActivityDisable_v2(s->subscriber, s->kinds[i], NULL)
+    (void)(is_shared(s) ? l->by_subscriber.cuptiActivityDisable_v2(s->subscriber, s->kinds[i], NULL)
                         : l->cuptiActivityDisable(s->kinds[i]));
   s->kinds_enabled = 0;
 }
@@ -78,7 +78,7 @@ void session_close(cupti_session *s)
 
 static bool reads_by_subscriber(const cupti_session *s)
 {
-  return is_beside(s) && !(s->library->gates & CUPTI_GATE_NO_READERS_V2);
+  return is_shared(s) && !(s->library->gates & CUPTI_GATE_NO_READERS_V2);
 }
 
 CUptiResult session_next_record(const cupti_session *s, uint8_t *buffer, size_t bytes,

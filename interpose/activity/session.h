@@ -9,7 +9,7 @@ typedef enum session_place {
   SESSION_CLOSED,
   SESSION_OPENING, /* it may be alone in a moment */
   SESSION_ALONE,
-  SESSION_BESIDE
+  SESSION_SHARED
 } session_place;
 
 typedef struct cupti_session {
@@ -25,7 +25,7 @@ typedef struct cupti_session {
 typedef enum session_company {
   SESSION_ANY,
   SESSION_MUST_BE_ALONE,
-  SESSION_MUST_BE_BESIDE
+  SESSION_MUST_SHARE
 } session_company;
 
 CUptiResult session_open(cupti_session *s, CUpti_CallbackFunc callback, session_company company);
@@ -42,7 +42,7 @@ CUptiResult session_enable(cupti_session *s, const session_buffers *buffers,
                            const CUpti_ActivityKind *kinds, unsigned count);
 void session_disable(cupti_session *s);
 
-/* No more callbacks. Beside others what has been recorded is read before. */
+/* No more callbacks. With others what has been recorded is read before. */
 void session_close(cupti_session *s);
 
 CUptiResult session_next_record(const cupti_session *s, uint8_t *buffer, size_t bytes,

@@ -75,9 +75,9 @@ LOCAL size_t strlen(const char *text)
 {
   typedef uint64_t __attribute__((may_alias)) text_word;
   const uint64_t ones = UINT64_C(0x0101010101010101), tops = UINT64_C(0x8080808080808080);
-  const uintptr_t ahead = (uintptr_t)text % sizeof(text_word);
-  const text_word *at = (const text_word *)(const void *)(text - ahead);
-  uint64_t word = *at | ((UINT64_C(1) << 8 * ahead) - 1), zero; /* what comes before is not 0 */
+  const uintptr_t skipped = (uintptr_t)text % sizeof(text_word);
+  const text_word *at = (const text_word *)(const void *)(text - skipped);
+  uint64_t word = *at | ((UINT64_C(1) << 8 * skipped) - 1), zero; /* what comes before is not 0 */
   while (!(zero = (word - ones) & ~word & tops))
     word = *++at;
   return (size_t)((const char *)at - text) + (size_t)__builtin_ctzll(zero) / 8;

@@ -226,52 +226,52 @@ static nvtxRangeId_t new_range(void)
 #define HOOK(index) nvtx_range_hooks[index]
 
 /* Bare, a push and a pop answer that nobody keeps levels, and so do ours without a next tool. */
-#define PUSH(name, index, type, parameters, arguments, said)                                       \
+#define PUSH(name, index, type, parameters, arguments, words)                                      \
   static int NVTX_API name parameters                                                              \
   {                                                                                                \
     type next = NVTX_NEXT(HOOK(index), type);                                                      \
-    const range_words x = said;                                                                    \
+    const range_words x = words;                                                                   \
     record_push(&x);                                                                               \
     return next ? next arguments : NVTX_NO_PUSH_POP_TRACKING;                                      \
   }
 
-#define MARK(name, index, type, parameters, arguments, said)                                       \
+#define MARK(name, index, type, parameters, arguments, words)                                      \
   static void NVTX_API name parameters                                                             \
   {                                                                                                \
     type next = NVTX_NEXT(HOOK(index), type);                                                      \
-    const range_words x = said;                                                                    \
+    const range_words x = words;                                                                   \
     record_words(WEIR_RANGE_MARK, 0, &x, clock_ticks());                                           \
     if (next) next arguments;                                                                      \
   }
 
-#define START(name, index, type, parameters, arguments, said)                                      \
+#define START(name, index, type, parameters, arguments, words)                                     \
   static nvtxRangeId_t NVTX_API name parameters                                                    \
   {                                                                                                \
     type next = NVTX_NEXT(HOOK(index), type);                                                      \
     uint64_t time = clock_ticks();                                                                 \
     nvtxRangeId_t id = next ? next arguments : new_range();                                        \
-    const range_words x = said;                                                                    \
+    const range_words x = words;                                                                   \
     record_words(WEIR_RANGE_START, id, &x, time);                                                  \
     return id;                                                                                     \
   }
 
-#define SAID_A                                                                                     \
+#define WORDS_A                                                                                    \
   {                                                                                                \
     .message = nvtx_ascii(text)                                                                    \
   }
-#define SAID_W                                                                                     \
+#define WORDS_W                                                                                    \
   {                                                                                                \
     .message = nvtx_unicode(text)                                                                  \
   }
-#define SAID_EX words_of(NULL, a)
-#define SAID_IN words_of(domain, a)
+#define WORDS_EX words_of(NULL, a)
+#define WORDS_IN words_of(domain, a)
 
 #define FOUR(WHAT, f, index, index_in)                                                             \
-  WHAT(f##_ex, index, nvtx##f##Ex_impl_fntype, (const nvtxEventAttributes_t *a), (a), SAID_EX)     \
-  WHAT(f##_a, (index) + 1, nvtx##f##A_impl_fntype, (const char *text), (text), SAID_A)             \
-  WHAT(f##_w, (index) + 2, nvtx##f##W_impl_fntype, (const wchar_t *text), (text), SAID_W)          \
+  WHAT(f##_ex, index, nvtx##f##Ex_impl_fntype, (const nvtxEventAttributes_t *a), (a), WORDS_EX)    \
+  WHAT(f##_a, (index) + 1, nvtx##f##A_impl_fntype, (const char *text), (text), WORDS_A)            \
+  WHAT(f##_w, (index) + 2, nvtx##f##W_impl_fntype, (const wchar_t *text), (text), WORDS_W)         \
   WHAT(f##_in, index_in, nvtxDomain##f##Ex_impl_fntype,                                            \
-       (nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a), (domain, a), SAID_IN)
+       (nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a), (domain, a), WORDS_IN)
 
 FOUR(MARK, Mark, MARK_EX, DOMAIN_MARK)
 FOUR(START, RangeStart, START_EX, DOMAIN_START)

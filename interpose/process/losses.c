@@ -37,7 +37,7 @@ static enum collector_state read_collector_state(const char *directory)
 /* Only one process of the tree reports it. */
 static bool claim_message(const char *directory)
 {
-  int fd = open_in_directory(directory, WEIR_SPOOL_SAID, O_WRONLY | O_CREAT | O_EXCL);
+  int fd = open_in_directory(directory, WEIR_SPOOL_REPORTED, O_WRONLY | O_CREAT | O_EXCL);
   if (fd >= 0) syscall(SYS_close, fd);
   return fd >= 0;
 }

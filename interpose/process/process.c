@@ -61,7 +61,7 @@ static FORK_STATE struct {
   bool tried;            /* this image has tried to open its spool */
   uint32_t pid;          /* of this image, which a vfork()ed child shares */
   bool off;              /* never record (AT_SECURE) */
-  bool said;             /* by this image or its parents: nothing is recorded */
+  bool reported;         /* by this image or its parents: nothing is recorded */
   bool redact;           /* no arguments of the program in its trace */
   unsigned depth;        /* of stacks, 0: off */
   uint64_t limit;        /* bytes a spool, 0: the default */
@@ -140,10 +140,10 @@ static void open_image(bool for_event)
   life.tried = for_event || st == WEIR_OK;
   if (st == WEIR_OK)
     atomic_store(&process_recording, true);
-  else if (for_event && !life.said &&
+  else if (for_event && !life.reported &&
            (process_folder.automatic || st != WEIR_ENOENT || !process_folder_is_of_run())) {
     process_say("nothing is recorded: %s.", weir_error_message());
-    life.said = true;
+    life.reported = true;
   }
 }
 
@@ -359,15 +359,15 @@ static void write_note(thread_state *t, const char *text)
   spool_writer_extended(&t->writer, WEIR_EV_NOTE, &head, text, strlen(text));
 }
 
-enum { NAMESPACE_NONE, NAMESPACE_UNSAID, NAMESPACE_SAID };
+enum { NAMESPACE_NONE, NAMESPACE_UNREPORTED, NAMESPACE_REPORTED };
 /* The program made some with dlmopen. A child inherits that this was reported. */
 static _Atomic int namespaces;
 
 static void print_namespace_note(thread_state *t)
 {
-  int unsaid = NAMESPACE_UNSAID;
+  int unreported = NAMESPACE_UNREPORTED;
 
-  if (atomic_compare_exchange_strong(&namespaces, &unsaid, NAMESPACE_SAID))
+  if (atomic_compare_exchange_strong(&namespaces, &unreported, NAMESPACE_REPORTED))
     write_note(t, "dlmopen was called: CUDA calls from libraries in other namespaces are not seen");
 }
 
@@ -376,7 +376,7 @@ void process_note_namespace(void)
   thread_state *t = &thread_self;
   int none = NAMESPACE_NONE;
 
-  atomic_compare_exchange_strong(&namespaces, &none, NAMESPACE_UNSAID);
+  atomic_compare_exchange_strong(&namespaces, &none, NAMESPACE_UNREPORTED);
   if (t->epoch == atomic_load(&process_epoch) && atomic_load(&process_recording))
     print_namespace_note(t);
 }

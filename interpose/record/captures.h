@@ -1,6 +1,6 @@
 /* captures.h: stream captures of the program, and what Weir does of its own during them.
  *
- * Beside a capture much is forbidden, and some of it spoils the capture instead of failing: to wait
+ * During a capture much is forbidden, and some of it spoils the capture instead of failing: to wait
  * for a context of which a stream is captured, to record an event in such a stream, to ask or wait
  * for an event (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations";
  * cuThreadExchangeStreamCaptureMode; cuCtxRecordEvent). Where the program itself does that, it gets

@@ -227,8 +227,8 @@ rule_action reroute_rules_match(reroute_rule_kind kind, const void *site, uint64
 {
   uint64_t fits = fits_size(bytes) & kinds[kind];
   /* Of the first that needs no site on, none needs to be asked for. */
-  uint64_t plain = fits & ~sited, ahead = plain ? (plain & -plain) - 1 : UINT64_MAX;
-  uint64_t placed = fits & sited & ahead;
+  uint64_t plain = fits & ~sited, before = plain ? (plain & -plain) - 1 : UINT64_MAX;
+  uint64_t placed = fits & sited & before;
   if (placed) placed &= fits_site(site);
   fits = placed ? placed : plain;
   return fits ? rules.rule[__builtin_ctzll(fits)].action : WEIR_RULE_NONE;

@@ -143,7 +143,7 @@ static bool stage_pageable(hook_call *c, const copy_args *a)
 /* ---- between devices ------------------------------------------------------------------------- */
 
 /* The call names no other device or context than the memory's. */
-static bool owned_as_said(const copy_args *a, block_tag dst, block_tag src)
+static bool owned_as_stated(const copy_args *a, block_tag dst, block_tag src)
 {
   if (a->owners == COPY_DEVICES)
     return a->dst_owner == block_tag_device(dst) && a->src_owner == block_tag_device(src);
@@ -158,7 +158,7 @@ static bool stage_peers(hook_call *c, const copy_args *a)
   CUresult r;
   if (!process_reroutes_have(REROUTE_PEER)) return false;
   block_tag dst = pointer_tag(a->dst), src = pointer_tag(a->src);
-  if (block_tag_device(dst) == block_tag_device(src) || !owned_as_said(a, dst, src)) return false;
+  if (block_tag_device(dst) == block_tag_device(src) || !owned_as_stated(a, dst, src)) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;
   if (!process_reroutes_have(REROUTE_PEER)) return false;
   if (!one_allocation(a->dst, a->width) || !one_allocation(a->src, a->width)) return false;

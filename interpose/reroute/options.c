@@ -72,7 +72,7 @@ static void read_options(void)
 
 /* ---- the rerouter's part (process/part.h) ---------------------------------------------------- */
 
-/* Beside a tool that watches the program's memory nothing is rerouted. */
+/* With a tool that watches the program's memory nothing is rerouted. */
 static void start_rerouting(void)
 {
   read_options();

@@ -6,7 +6,7 @@
  * makes are events too (call_enter_inner()), since it undoes outside of such calls what it did
  * within.
  *
- * Told apart by where the wrapper returns to: in a CUDA library, or in an object that has one of
+ * Distinguished by where the wrapper returns to: in a CUDA library, or in an object that has one of
  * the functions which the wrappers call, or elsewhere. Nothing here locks or allocates. What
  * libweir's own calls into the driver are interrupted by is not distinguished, and not counted. */
 #include <errno.h>

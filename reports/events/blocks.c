@@ -158,9 +158,9 @@ static weir_status take_death(void *context, const void *record)
 /* *done: false: there is no room for the order. */
 static weir_status walk_deaths(wr_blocks *x, wr_block_fn take, void *context, bool *done)
 {
-  char *beside = wr_run_beside();
+  char *beside = wr_run_path();
   death_walk d = {.take = take, .context = context};
-  d.log = (wr_run_log){.beside = beside, .size = sizeof(wr_logged), .most = DEATHS_IN_MEMORY};
+  d.log = (wr_run_log){.trace = beside, .size = sizeof(wr_logged), .most = DEATHS_IN_MEMORY};
   if (!beside) return wr_db_out_of_memory(x->events->db);
   weir_status st = open_walk(&d.walk, x->events);
   if (!st) st = keep_deaths(&d);

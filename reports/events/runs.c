@@ -188,8 +188,8 @@ static weir_status take_logged(void *context, const void *record)
 
 static weir_status sort_events(wr_events *x, wr_event_fn take, void *context)
 {
-  char *beside = wr_run_beside();
-  event_sort s = {x, {.beside = beside, .size = sizeof(logged_event)}, take, context};
+  char *beside = wr_run_path();
+  event_sort s = {x, {.trace = beside, .size = sizeof(logged_event)}, take, context};
   if (!beside) return wr_db_out_of_memory(x->db);
   weir_status st = wr_events_each(x, log_event, &s);
   if (!st && s.log.incomplete)

@@ -28,7 +28,7 @@ static const fact_spec specs[WR_FACTS] = {WR_FACT_MAP(SPEC, NULL_SPEC)};
 
 weir_status wr_fact_open(wr_fact_tables *t)
 {
-  *t = (wr_fact_tables){.beside = wr_run_beside()};
+  *t = (wr_fact_tables){.beside = wr_run_path()};
   for (int i = 0; i < WR_FACTS; i++)
     t->pack[i] =
         (wr_pack){.columns = specs[i].count + (specs[i].nullable != 0), .keyed = specs[i].keyed};

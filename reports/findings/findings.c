@@ -817,11 +817,11 @@ static weir_status take_event(void *context, const wr_event *e)
 static weir_status begin_facts(search *x)
 {
   wr_facts_settings settings = {.events = x->calls, .timed = x->timed};
-  x->file = wr_run_beside();
+  x->file = wr_run_path();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
   if (!x->file || !x->failed) return no_memory(x);
   x->claims =
-      (wr_run_log){.beside = x->file, .size = sizeof(claim), .most = (size_t)CLAIMS_IN_MEMORY};
+      (wr_run_log){.trace = x->file, .size = sizeof(claim), .most = (size_t)CLAIMS_IN_MEMORY};
   return wr_facts_begin(&x->pass, &x->facts, x->db, &settings);
 }
 

@@ -45,7 +45,7 @@ static wr_wait_row row_of(const wr_row_walk *r)
 static weir_status read_rows(wr_waits *w)
 {
   wr_row_walk r;
-  w->file = wr_run_beside();
+  w->file = wr_run_path();
   w->own = w->file ? wr_wait_rows_new(w->file) : NULL;
   if (!w->own) return wr_db_out_of_memory(w->db);
   weir_status s = wr_rows_open(&r, w->db, "wait_detail", columns, COLUMNS);

@@ -110,7 +110,7 @@ weir_status importer_open(trace_importer **out, const char *database,
     im->options = *options;
     im->strings = FIRST_STRING;
     st = open_database(im);
-    im->memory = (wr_memory_log){.beside = im->file.path, .incomplete = im->merging};
+    im->memory = (wr_memory_log){.trace = im->file.path, .incomplete = im->merging};
     if (!st) st = write_meta(im);
   }
   if (st)

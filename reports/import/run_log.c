@@ -26,14 +26,14 @@ static bool order_ties(wr_run_log *log)
   bool few = record != NULL;
   for (size_t i = 1; few && i < log->count; i++) {
     char *at = log->event + i * log->size;
-    size_t behind = 0;
-    while (behind < i && behind <= TIES && by_logged_time(at - (behind + 1) * log->size, at) > 0)
-      behind++;
-    few = behind <= TIES;
-    if (!behind || !few) continue;
-    char *to = at - behind * log->size;
+    size_t back = 0;
+    while (back < i && back <= TIES && by_logged_time(at - (back + 1) * log->size, at) > 0)
+      back++;
+    few = back <= TIES;
+    if (!back || !few) continue;
+    char *to = at - back * log->size;
     memcpy(record, at, log->size);
-    memmove(to + log->size, to, behind * log->size);
+    memmove(to + log->size, to, back * log->size);
     memcpy(to, record, log->size);
   }
   free(record);
@@ -51,9 +51,9 @@ static void sort_last_run(wr_run_log *log)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-int wr_run_file(const char *beside)
+int wr_run_file(const char *trace)
 {
-  char *path = wr_format("%s-runs-XXXXXX", beside);
+  char *path = wr_format("%s-runs-XXXXXX", trace);
   int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
   if (fd >= 0) unlink(path);
   free(path);
@@ -88,7 +88,7 @@ static bool write_run(wr_run_log *log)
   sort_last_run(log);
   if (!wr_grow(&log->runs, &log->run_capacity, log->run_count + 1, sizeof(*log->runs)))
     return false;
-  if (!log->run_count && (log->file = wr_run_file(log->beside)) < 0) return false;
+  if (!log->run_count && (log->file = wr_run_file(log->trace)) < 0) return false;
   log->runs[log->run_count++] = log->count;
   size_t bytes = log->count * log->size;
   if (wr_run_write(log->file, log->event, bytes, log->in_file)) return false;
@@ -138,7 +138,7 @@ void wr_run_keep(wr_run_log *log, const wr_logged *record)
   log->count++;
 }
 
-char *wr_run_beside(void)
+char *wr_run_path(void)
 {
   const char *folder = getenv("TMPDIR");
   return wr_format("%s/weir-report", folder && *folder ? folder : "/tmp");

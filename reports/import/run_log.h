@@ -19,10 +19,10 @@ typedef struct wr_logged { /* what each record begins with */
 
 /* Times are as the records' rows had them when they were taken. */
 typedef struct wr_run_log {
-  const char *beside; /* the path of the trace; borrowed */
-  size_t size;        /* bytes of a record */
-  size_t most;        /* records in memory; 0: as many as 64 MiB hold */
-  char *event;        /* the last run, in memory */
+  const char *trace; /* the path of the trace; borrowed */
+  size_t size;       /* bytes of a record */
+  size_t most;       /* records in memory; 0: as many as 64 MiB hold */
+  char *event;       /* the last run, in memory */
   size_t count, capacity;
   size_t *runs; /* records of each run in the file */
   size_t run_count, run_capacity;
@@ -39,12 +39,12 @@ void wr_run_keep(wr_run_log *log, const wr_logged *record);
 weir_status wr_run_each(wr_run_log *log, weir_status (*take)(void *context, const void *record),
                         void *context);
 
-/* `beside` of a log for a report, which writes nothing next to the trace: in TMPDIR. The caller
+/* `trace` of a log for a report, which writes nothing next to the trace: in TMPDIR. The caller
  * frees it; NULL: out of memory. */
-char *wr_run_beside(void);
+char *wr_run_path(void);
 
 /* A new file that goes with its descriptor; -1: there can be none. */
-int wr_run_file(const char *beside);
+int wr_run_file(const char *trace);
 /* Write and read all of `bytes` at a place of such a file. Return 0 or an errno: ENOSPC where
  * nothing was written, EIO where the file ended. */
 int wr_run_write(int file, const void *data, size_t bytes, uint64_t at);

@@ -32,8 +32,8 @@ int64_t wr_between_boots(const trace_importer *im, uint64_t realtime_ns)
 static double on_piece(const wr_piece *p, int64_t ticks)
 {
   double straight = (double)ticks * p->slope;
-  double behind = p->ns + (double)(ticks - p->from) * p->slope / 2;
-  return straight > behind ? straight : behind;
+  double past = p->ns + (double)(ticks - p->from) * p->slope / 2;
+  return straight > past ? straight : past;
 }
 
 /* The last piece that begins before it. */

@@ -67,25 +67,25 @@ typedef enum sql_number {
   " WHERE h.event = e.id AND h.event IS NOT NULL AND h.outcome = 1),"                              \
   " (SELECT h.uniform FROM main.copy_hash h WHERE h.event = e.id AND h.event IS NOT NULL)"
 
-/* What the program calls a thing by NVTX: the last name said of it before the call's end. */
-#define SAID(kinds, handle)                                                                        \
+/* What the program calls a thing by NVTX: the last name it was given before the call's end. */
+#define GIVEN(kinds, handle)                                                                       \
   "(SELECT n.name FROM main.name n WHERE n.process = e.process AND n.kind IN (" kinds ")"          \
   " AND n.handle = " handle " AND n.time <= e.\"end\" ORDER BY n.time DESC, n.rowid DESC LIMIT 1)"
-#define TID          "(SELECT tid FROM main.thread x WHERE x.id = e.thread)"
-#define SAID_THREAD  SAID("'os_thread'", TID)
-#define SAID_DEVICE  SAID("'device_label'", "e.device")
-#define SAID_STREAM  SAID("'stream'", "e.stream")
-#define SAID_MEMORY  SAID("'heap', 'region'", "e.a")
-#define SAID_EVENT   SAID("'event'", "e.a")
-#define SAID_CONTEXT SAID("'context'", "e.a")
+#define TID           "(SELECT tid FROM main.thread x WHERE x.id = e.thread)"
+#define GIVEN_THREAD  GIVEN("'os_thread'", TID)
+#define GIVEN_DEVICE  GIVEN("'device_label'", "e.device")
+#define GIVEN_STREAM  GIVEN("'stream'", "e.stream")
+#define GIVEN_MEMORY  GIVEN("'heap', 'region'", "e.a")
+#define GIVEN_EVENT   GIVEN("'event'", "e.a")
+#define GIVEN_CONTEXT GIVEN("'context'", "e.a")
 /* An allocation has its name after it. */
 #define NAMED_BLOCK "(SELECT b.name FROM temp.named_block b WHERE b.event = e.id LIMIT 1)"
-#define SAID_NAMES                                                                                 \
-  SAID_THREAD ", " SAID_DEVICE ", CASE WHEN e.kind <> 13 THEN " SAID_STREAM " END,"                \
-              " CASE WHEN e.kind = 1 THEN " NAMED_BLOCK                                            \
-              " WHEN e.kind IN (2, 3, 4, 11) THEN " SAID_MEMORY                                    \
-              " END, CASE WHEN e.kind IN (5, 8) THEN " SAID_EVENT                                  \
-              " WHEN e.kind IN (9, 10) THEN " SAID_CONTEXT " END"
+#define GIVEN_NAMES                                                                                \
+  GIVEN_THREAD ", " GIVEN_DEVICE ", CASE WHEN e.kind <> 13 THEN " GIVEN_STREAM " END,"             \
+               " CASE WHEN e.kind = 1 THEN " NAMED_BLOCK                                           \
+               " WHEN e.kind IN (2, 3, 4, 11) THEN " GIVEN_MEMORY                                  \
+               " END, CASE WHEN e.kind IN (5, 8) THEN " GIVEN_EVENT                                \
+               " WHEN e.kind IN (9, 10) THEN " GIVEN_CONTEXT " END"
 #define NO_NAMES "NULL, NULL, NULL, NULL, NULL"
 
 /* When the device began with it, and its time there: what the views copy, memset and launch have. */
@@ -121,10 +121,10 @@ weir_status listing_row_prepare(const wr_db *db, sqlite3_stmt **out)
   weir_status s = has_names(db, &any);
   if (!s && any) s = wr_named_blocks(db);
   if (s) return s;
-  const char *said = any ? SAID_NAMES : NO_NAMES;
+  const char *given = any ? GIVEN_NAMES : NO_NAMES;
   const char *times = wr_db_has_table(db, "device_work") ? DEVICE_TIMES : NO_DEVICE_TIMES;
-  char *sql = placed ? wr_format(NUMBERS PLACE, range, hash, said, times)
-                     : wr_format(NUMBERS NO_PLACE, range, hash, said, times);
+  char *sql = placed ? wr_format(NUMBERS PLACE, range, hash, given, times)
+                     : wr_format(NUMBERS NO_PLACE, range, hash, given, times);
   s = sql ? wr_db_prepare(db, sql, out) : wr_db_out_of_memory(db);
   free(sql);
   return s;

@@ -92,8 +92,8 @@ static weir_status find_timed(wr_device_log *l)
 weir_status wr_device_log_open(wr_device_log *l, const wr_db *db, const char *beside)
 {
   int64_t rows = 0;
-  *l = (wr_device_log){.moments = {.beside = beside, .size = sizeof(wr_sweep_moment)},
-                       .labels = {.beside = beside, .size = sizeof(label)},
+  *l = (wr_device_log){.moments = {.trace = beside, .size = sizeof(wr_sweep_moment)},
+                       .labels = {.trace = beside, .size = sizeof(label)},
                        .db = db};
   l->moments.most = LOG_BYTES / sizeof(wr_sweep_moment);
   l->labels.most = LOG_BYTES / sizeof(label);

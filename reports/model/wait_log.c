@@ -685,7 +685,7 @@ weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temp
   w->db = db;
   w->events = events;
   w->temporary = temporary;
-  if (temporary && (w->folder = wr_run_beside())) w->rows = wr_wait_rows_new(w->folder);
+  if (temporary && (w->folder = wr_run_path())) w->rows = wr_wait_rows_new(w->folder);
   return begin_pass(w, divide);
 }
 

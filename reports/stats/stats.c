@@ -96,7 +96,7 @@ static char *function_shown(const stats *x, const char *name)
   return copy;
 }
 
-/* As the report shows it: new; NULL: as it is, or out of memory. `between`: behind a range's text. */
+/* As the report shows it: new; NULL: as it is, or out of memory. `between`: after a range's text. */
 static char *kernel_name(const stats *x, const char *name, char between)
 {
   const char *mark = x->ranges ? strrchr(name, RANGE_MARK) : NULL;

@@ -630,7 +630,7 @@ static weir_status look_at_order(void *context, const void *kept)
 
 static kept_order order_of(size_t most, const char *beside, bool twice)
 {
-  wr_memory_log log = {.beside = beside, .most = most};
+  wr_memory_log log = {.trace = beside, .most = most};
   kept_order o = {.ascends = true}, again = {.ascends = true};
   keep_some(&log);
   ck_assert_int_eq(wr_memory_each(&log, look_at_order, &o), WEIR_OK);
@@ -660,7 +660,7 @@ START_TEST(where_no_file_can_be_no_memory_event_is_kept)
 {
   char beside[4200];
   (void)snprintf(beside, sizeof(beside), "%s/no/such/folder", synth_dir());
-  wr_memory_log log = {.beside = beside, .most = 100};
+  wr_memory_log log = {.trace = beside, .most = 100};
   keep_some(&log);
   ck_assert(log.incomplete && !log.event && !log.count);
   wr_memory_drop(&log);

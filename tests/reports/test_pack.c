@@ -167,7 +167,7 @@ static int64_t any_time(uint64_t n, uint64_t back)
 /* So many records are in memory. */
 static void log_runs(time_fn *time_of, uint64_t back, size_t most)
 {
-  wr_run_log log = {.beside = "/tmp/weir-test-pack", .size = sizeof(logged), .most = most};
+  wr_run_log log = {.trace = "/tmp/weir-test-pack", .size = sizeof(logged), .most = most};
   logged last = {{INT64_MIN, INT64_MIN}, 0};
   for (uint64_t n = 0; n < FEW; n++) {
     logged x = {{(int64_t)(FEW - n), time_of(n, back)}, n};

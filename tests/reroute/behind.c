@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAY(call) printf("%s %d\n", #call, (int)(call))
+#define PRINT(call) printf("%s %d\n", #call, (int)(call))
 
 enum { BYTES = 1 << 20 };
 
@@ -33,9 +33,9 @@ static CUresult allocate_and_free(void)
 static void *others_work(void *unused)
 {
   (void)unused;
-  SAY(cuCtxSetCurrent(context));
+  PRINT(cuCtxSetCurrent(context));
   for (int i = 0; i < 3; i++)
-    SAY(allocate_and_free());
+    PRINT(allocate_and_free());
   return NULL;
 }
 
@@ -58,10 +58,10 @@ static callback *hook_of(const char *name)
 
 static void be_ready(CUdeviceptr *p)
 {
-  SAY(cuInit(0));
-  SAY(cuDevicePrimaryCtxRetain(&context, 0));
-  SAY(cuCtxSetCurrent(context));
-  SAY(cuMemAlloc(p, BYTES));
+  PRINT(cuInit(0));
+  PRINT(cuDevicePrimaryCtxRetain(&context, 0));
+  PRINT(cuCtxSetCurrent(context));
+  PRINT(cuMemAlloc(p, BYTES));
 }
 
 static void capture(void)
@@ -71,15 +71,15 @@ static void capture(void)
   CUgraph graph = NULL;
   callback *hook = hook_of("interposer_begun");
   be_ready(&p);
-  SAY(allocate_and_free());
-  SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  PRINT(allocate_and_free());
+  PRINT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   for (int i = 0; i < 2; i++) {
     *hook = work_in_another_thread;
-    SAY(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    PRINT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     *hook = NULL;
-    SAY(cuMemsetD8Async(p, 1, BYTES, stream));
-    SAY(cuStreamEndCapture(stream, &graph));
-    SAY(allocate_and_free());
+    PRINT(cuMemsetD8Async(p, 1, BYTES, stream));
+    PRINT(cuStreamEndCapture(stream, &graph));
+    PRINT(allocate_and_free());
   }
 }
 
@@ -130,18 +130,18 @@ static void begin_beside_a_wait(void)
   void *good = NULL;
   callback *hook = hook_of("interposer_waits");
   be_ready(&p);
-  SAY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  SAY(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  SAY(cuStreamEndCapture(stream, &graph));
+  PRINT(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  PRINT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  PRINT(cuStreamEndCapture(stream, &graph));
   *hook = wait_until_capturing;
   if (pthread_create(&other, NULL, free_one, NULL)) exit(1);
   wait_until(WAITING_OR_DONE);
-  SAY(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  PRINT(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   go_to(CAPTURING);
   (void)pthread_join(other, &good);
-  SAY(good == NULL);
-  SAY(cuMemsetD8Async(p, 1, BYTES, stream));
-  SAY(cuStreamEndCapture(stream, &graph));
+  PRINT(good == NULL);
+  PRINT(cuMemsetD8Async(p, 1, BYTES, stream));
+  PRINT(cuStreamEndCapture(stream, &graph));
 }
 
 /* ---- calls by a signal handler --------------------------------------------------------------- */
@@ -167,16 +167,16 @@ static void calls_by_a_handler(void)
   CUevent event;
   callback *hook = hook_of("interposer_waits");
   be_ready(&p);
-  SAY(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-  SAY(sigaltstack(&own, NULL));
+  PRINT(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  PRINT(sigaltstack(&own, NULL));
   for (int flags = 0; flags < 2; flags++) {
     struct sigaction act = {.sa_handler = handler, .sa_flags = flags ? SA_ONSTACK : 0};
-    SAY(sigaction(SIGUSR1, &act, NULL));
-    SAY(raise(SIGUSR1)); /* within no call: these are events */
+    PRINT(sigaction(SIGUSR1, &act, NULL));
+    PRINT(raise(SIGUSR1)); /* within no call: these are events */
     *hook = interrupt;
-    SAY(cuEventSynchronize(event));
+    PRINT(cuEventSynchronize(event));
     *hook = NULL;
-    SAY(cudaDeviceSynchronize());
+    PRINT(cudaDeviceSynchronize());
   }
 }
 
@@ -245,11 +245,11 @@ static bool first(const char *name)
     if (!name) continue;
     all[i].run();
     for (int turn = 0; turn < 2; turn++) {
-      SAY(cudaMalloc((void **)&p, BYTES));
-      SAY(cudaMemset(p, 7, BYTES));
-      SAY(cudaMemcpy(&byte, p, 1, cudaMemcpyDeviceToHost));
-      SAY(cudaFree(p));
-      SAY(byte);
+      PRINT(cudaMalloc((void **)&p, BYTES));
+      PRINT(cudaMemset(p, 7, BYTES));
+      PRINT(cudaMemcpy(&byte, p, 1, cudaMemcpyDeviceToHost));
+      PRINT(cudaFree(p));
+      PRINT(byte);
     }
     return true;
   }

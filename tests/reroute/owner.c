@@ -136,7 +136,7 @@ EXPORT void *dlsym(void *library, const char *name)
 /* Nothing in a process that has not called. */
 __attribute__((destructor)) static void print_counts(void)
 {
-#define SAY(name, r, p, a, b)                                                                      \
+#define PRINT(name, r, p, a, b)                                                                    \
   if (n_##name) dprintf(STDOUT_FILENO, #name " %u\n", n_##name);
-  ALL(SAY)
+  ALL(PRINT)
 }

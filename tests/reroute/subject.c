@@ -305,7 +305,7 @@ static void press(bool small, unsigned steps)
   printf("done\n");
 }
 
-#define SAY(call) printf("%s: %d\n", #call, (int)(call))
+#define PRINT(call) printf("%s: %d\n", #call, (int)(call))
 
 /* 100 MiB that the program has freed, in the one context that there is or the other; with `work`
  * under way on it where a free does not wait. */
@@ -333,35 +333,35 @@ static void relief(void)
                                  .location = {CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     struct cudaChannelFormatDesc d = {32, 0, 0, 0, cudaChannelFormatKindUnsigned};
     leave_cached(work);
-    SAY(cudaMallocPitch(&p, &pitch, (size_t)(900 + work) << 10, 100));
-    SAY(cudaFree(p));
+    PRINT(cudaMallocPitch(&p, &pitch, (size_t)(900 + work) << 10, 100));
+    PRINT(cudaFree(p));
     leave_cached(work);
-    SAY(cudaMallocArray(&array, &d, 4096, 5000, 0));
-    SAY(cudaFreeArray(array));
+    PRINT(cudaMallocArray(&array, &d, 4096, 5000, 0));
+    PRINT(cudaFreeArray(array));
     leave_cached(work);
-    SAY(cuMemCreate(&physical, 90 * MIB, &props, 0));
-    SAY(cuMemRelease(physical));
+    PRINT(cuMemCreate(&physical, 90 * MIB, &props, 0));
+    PRINT(cuMemRelease(physical));
     leave_cached(work);
-    SAY(cudaMallocAsync(&p, 90 * MIB, NULL));
-    SAY(cudaFreeAsync(p, NULL));
-    SAY(cudaDeviceSynchronize());
+    PRINT(cudaMallocAsync(&p, 90 * MIB, NULL));
+    PRINT(cudaFreeAsync(p, NULL));
+    PRINT(cudaDeviceSynchronize());
     leave_cached(false);
     MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-    SAY(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
-    SAY(cudaMalloc(&p, 90 * MIB));
-    SAY(cudaStreamEndCapture(s, &graph));
-    SAY(cudaFree(p));
+    PRINT(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+    PRINT(cudaMalloc(&p, 90 * MIB));
+    PRINT(cudaStreamEndCapture(s, &graph));
+    PRINT(cudaFree(p));
     leave_cached(work);
     MUST(cuCtxGetCurrent(&first));
     MUST(cuCtxCreate(&other, NULL, 0, 0));
-    SAY(cudaMalloc(&p, 90 * MIB));
-    SAY(cudaFree(p));
+    PRINT(cudaMalloc(&p, 90 * MIB));
+    PRINT(cudaFree(p));
     leave_cached(work);
     MUST(cuCtxSetCurrent(first));
-    SAY(cudaMalloc(&p, 80 * MIB));
-    SAY(cudaFree(p));
+    PRINT(cudaMalloc(&p, 80 * MIB));
+    PRINT(cudaFree(p));
     MUST(cuCtxDestroy(other));
-    SAY(cudaGetLastError());
+    PRINT(cudaGetLastError());
   }
 }
 

@@ -35,38 +35,38 @@ static void free_waits(void)
 {
   unsigned *p, *other, *pinned;
   cudaStream_t s;
-  SAY(cudaMalloc((void **)&p, MIB));
-  SAY(cudaMalloc((void **)&other, 2 * MIB));
-  SAY(cudaMallocHost((void **)&pinned, MIB));
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaMalloc((void **)&p, MIB));
+  PRINT(cudaMalloc((void **)&other, 2 * MIB));
+  PRINT(cudaMallocHost((void **)&pinned, MIB));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   for (unsigned round = 1; round < 4; round++) {
-    SAY(trap_launch_fill(s, p, MIB / 4, round, SLOW));
-    SAY(cudaMemcpyAsync(pinned, p, MIB, cudaMemcpyDeviceToHost, s));
-    SAY(cudaFree(other));
+    PRINT(trap_launch_fill(s, p, MIB / 4, round, SLOW));
+    PRINT(cudaMemcpyAsync(pinned, p, MIB, cudaMemcpyDeviceToHost, s));
+    PRINT(cudaFree(other));
     printf("%u %u\n", pinned[0], pinned[MIB / 4 - 1]);
-    SAY(cudaMalloc((void **)&other, 2 * MIB));
+    PRINT(cudaMalloc((void **)&other, 2 * MIB));
   }
-  SAY(cudaFree(p));
-  SAY(cudaFreeHost(pinned));
+  PRINT(cudaFree(p));
+  PRINT(cudaFreeHost(pinned));
 }
 
 /* A block is freed while another stream still writes it; who gets it next must not see that. */
 static void reuse_while_written(void)
 {
   cudaStream_t a, b;
-  SAY(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
-  SAY(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  PRINT(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+  PRINT(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
   for (unsigned round = 0; round < 8; round++) {
     unsigned *p, *q;
-    SAY(cudaMalloc((void **)&p, 2 * MIB));
-    SAY(trap_launch_fill(a, p, MIB / 2, 100 + round, SLOW / 4));
-    SAY(cudaFree(p));
-    SAY(cudaMalloc((void **)&q, 2 * MIB));
-    SAY(trap_launch_fill(b, q, MIB / 2, 200 + round, 0));
-    SAY(cudaStreamSynchronize(b));
-    SAY(cudaStreamSynchronize(a));
+    PRINT(cudaMalloc((void **)&p, 2 * MIB));
+    PRINT(trap_launch_fill(a, p, MIB / 2, 100 + round, SLOW / 4));
+    PRINT(cudaFree(p));
+    PRINT(cudaMalloc((void **)&q, 2 * MIB));
+    PRINT(trap_launch_fill(b, q, MIB / 2, 200 + round, 0));
+    PRINT(cudaStreamSynchronize(b));
+    PRINT(cudaStreamSynchronize(a));
     printf("wrong %u\n", trap_wrong(q, MIB / 2, 200 + round, b));
-    SAY(cudaFree(q));
+    PRINT(cudaFree(q));
   }
 }
 
@@ -74,18 +74,18 @@ static void stream_ends_busy(void)
 {
   unsigned *p, *q;
   cudaStream_t a, b;
-  SAY(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  PRINT(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
   for (unsigned round = 0; round < 4; round++) {
-    SAY(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
-    SAY(cudaMalloc((void **)&p, 3 * MIB));
-    SAY(trap_launch_fill(a, p, MIB / 2, 7, SLOW / 2));
-    SAY(cudaStreamDestroy(a));
-    SAY(cudaFree(p));
-    SAY(cudaMalloc((void **)&q, 3 * MIB));
-    SAY(trap_launch_fill(b, q, MIB / 2, 9, 0));
-    SAY(cudaDeviceSynchronize());
+    PRINT(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+    PRINT(cudaMalloc((void **)&p, 3 * MIB));
+    PRINT(trap_launch_fill(a, p, MIB / 2, 7, SLOW / 2));
+    PRINT(cudaStreamDestroy(a));
+    PRINT(cudaFree(p));
+    PRINT(cudaMalloc((void **)&q, 3 * MIB));
+    PRINT(trap_launch_fill(b, q, MIB / 2, 9, 0));
+    PRINT(cudaDeviceSynchronize());
     printf("wrong %u\n", trap_wrong(q, MIB / 2, 9, b));
-    SAY(cudaFree(q));
+    PRINT(cudaFree(q));
   }
 }
 
@@ -93,14 +93,14 @@ static void per_thread_streams(void)
 {
   for (unsigned round = 0; round < 6; round++) {
     unsigned *p, *q;
-    SAY(cudaMalloc((void **)&p, 2 * MIB));
-    SAY(trap_launch_fill(cudaStreamPerThread, p, MIB / 2, 1, SLOW / 4));
-    SAY(cudaFree(p));
-    SAY(cudaMalloc((void **)&q, 2 * MIB));
-    SAY(trap_launch_fill(cudaStreamLegacy, q, MIB / 2, 2, 0));
-    SAY(cudaDeviceSynchronize());
+    PRINT(cudaMalloc((void **)&p, 2 * MIB));
+    PRINT(trap_launch_fill(cudaStreamPerThread, p, MIB / 2, 1, SLOW / 4));
+    PRINT(cudaFree(p));
+    PRINT(cudaMalloc((void **)&q, 2 * MIB));
+    PRINT(trap_launch_fill(cudaStreamLegacy, q, MIB / 2, 2, 0));
+    PRINT(cudaDeviceSynchronize());
     printf("wrong %u\n", trap_wrong(q, MIB / 2, 2, cudaStreamLegacy));
-    SAY(cudaFree(q));
+    PRINT(cudaFree(q));
   }
 }
 
@@ -109,24 +109,24 @@ static void per_thread_streams(void)
 static void bad_frees(void)
 {
   char *p, *q, host[64];
-  SAY(cudaFree(NULL));
-  SAY(cudaMalloc((void **)&p, 5000));
-  SAY(cudaMalloc((void **)&q, 3 * MIB));
-  SAY(cudaFree(p + 512));
-  SAY(cudaFree(q + 2 * MIB));
-  SAY(cudaFree(p));
-  SAY(cudaFree(p));
-  SAY(cudaFree(p + 256));
-  SAY(cudaGetLastError());
-  SAY(cudaGetLastError());
-  SAY(cudaFree(host));
-  SAY(cudaGetLastError());
-  SAY(cudaFree(q));
-  SAY(cudaFree(q));
-  SAY(cuMemFree((CUdeviceptr)q));
-  SAY(cuMemFree((CUdeviceptr)q + 512));
-  SAY(cudaGetLastError());
-  SAY(cudaPeekAtLastError());
+  PRINT(cudaFree(NULL));
+  PRINT(cudaMalloc((void **)&p, 5000));
+  PRINT(cudaMalloc((void **)&q, 3 * MIB));
+  PRINT(cudaFree(p + 512));
+  PRINT(cudaFree(q + 2 * MIB));
+  PRINT(cudaFree(p));
+  PRINT(cudaFree(p));
+  PRINT(cudaFree(p + 256));
+  PRINT(cudaGetLastError());
+  PRINT(cudaGetLastError());
+  PRINT(cudaFree(host));
+  PRINT(cudaGetLastError());
+  PRINT(cudaFree(q));
+  PRINT(cudaFree(q));
+  PRINT(cuMemFree((CUdeviceptr)q));
+  PRINT(cuMemFree((CUdeviceptr)q + 512));
+  PRINT(cudaGetLastError());
+  PRINT(cudaPeekAtLastError());
 }
 
 static void sizes(void)
@@ -137,16 +137,16 @@ static void sizes(void)
       char *p = (char *)1;
       CUdeviceptr base = 0;
       size_t bytes = 0;
-      SAY(cudaMalloc((void **)&p, all[i]));
+      PRINT(cudaMalloc((void **)&p, all[i]));
       printf("%zu: null %d aligned %d\n", all[i], !p, (uintptr_t)p % 256 == 0);
       if (!all[i]) continue;
-      SAY(cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)p + all[i] - 1));
+      PRINT(cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)p + all[i] - 1));
       printf("base %d bytes %zu\n", base == (CUdeviceptr)p, bytes);
-      SAY(cudaMemset(p, 1, all[i]));
-      SAY(cudaFree(p));
+      PRINT(cudaMemset(p, 1, all[i]));
+      PRINT(cudaFree(p));
     }
-  SAY(cudaMalloc(NULL, 100));
-  SAY(cudaGetLastError());
+  PRINT(cudaMalloc(NULL, 100));
+  PRINT(cudaGetLastError());
 }
 
 static void ask_pointer(const char *p, const char *at)
@@ -173,19 +173,19 @@ static void address_ranges(void)
 {
   char *p, *q;
   for (int round = 0; round < 2; round++) {
-    SAY(cudaMalloc((void **)&p, 3 * MIB + 100));
-    SAY(cudaMalloc((void **)&q, 700));
+    PRINT(cudaMalloc((void **)&p, 3 * MIB + 100));
+    PRINT(cudaMalloc((void **)&q, 700));
     ask_pointer(p, p);
     ask_pointer(p, p + MIB);
     ask_pointer(p, p + 3 * MIB + 99);
     ask_pointer(q, q + 699);
-    SAY(cudaFree(p));
-    SAY(cudaFree(q));
+    PRINT(cudaFree(p));
+    PRINT(cudaFree(q));
     ask_pointer(p, p);
     ask_pointer(p, p + MIB);
     ask_pointer(q, q);
   }
-  SAY(cudaGetLastError());
+  PRINT(cudaGetLastError());
 }
 
 static void pitches(void)
@@ -203,10 +203,10 @@ static void pitches(void)
       printf(" %d pitch %zu", r, pitch);
       r = cudaMalloc3D(&box, ((struct cudaExtent){width, 3, 2}));
       printf(" %d pitch %zu %zu %zu\n", r, box.pitch, box.xsize, box.ysize);
-      SAY(cudaMemset3D(box, 1, ((struct cudaExtent){width, 3, 2})));
-      SAY(cudaFree(p));
-      SAY(cuMemFree(d));
-      SAY(cudaFree(box.ptr));
+      PRINT(cudaMemset3D(box, 1, ((struct cudaExtent){width, 3, 2})));
+      PRINT(cudaFree(p));
+      PRINT(cuMemFree(d));
+      PRINT(cudaFree(box.ptr));
     }
 }
 
@@ -216,8 +216,8 @@ static void pinned(void)
 {
   unsigned *p, *d;
   cudaStream_t s;
-  SAY(cudaMalloc((void **)&d, MIB));
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaMalloc((void **)&d, MIB));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   for (unsigned round = 1; round < 6; round++)
     for (unsigned way = 0; way < 6; way++) {
       unsigned flags = 99;
@@ -234,31 +234,31 @@ static void pinned(void)
       printf(" flags %d %u", r, flags);
       r = (int)cuMemHostGetDevicePointer(&seen, p, 0);
       printf(" device %d %d\n", r, seen != 0);
-      SAY(trap_launch_fill(s, d, MIB / 4, round * 10 + way, SLOW / 20));
-      SAY(cudaMemcpyAsync(p, d, MIB, cudaMemcpyDeviceToHost, s));
-      SAY(way & 1 ? (int)cuMemFreeHost(p) : (int)cudaFreeHost(p));
+      PRINT(trap_launch_fill(s, d, MIB / 4, round * 10 + way, SLOW / 20));
+      PRINT(cudaMemcpyAsync(p, d, MIB, cudaMemcpyDeviceToHost, s));
+      PRINT(way & 1 ? (int)cuMemFreeHost(p) : (int)cudaFreeHost(p));
       unsigned *q;
-      SAY(cudaMallocHost((void **)&q, MIB));
+      PRINT(cudaMallocHost((void **)&q, MIB));
       for (unsigned i = 0; i < MIB / 4; i++)
         q[i] = 7;
-      SAY(cudaStreamSynchronize(s));
+      PRINT(cudaStreamSynchronize(s));
       unsigned bad = 0;
       for (unsigned i = 0; i < MIB / 4; i++)
         bad += q[i] != 7;
       printf("wrong %u\n", bad);
-      SAY(cudaFreeHost(q));
-      SAY(cuMemHostGetFlags(&flags, q));
-      SAY(cuMemHostGetDevicePointer(&seen, q, 0));
-      SAY(cudaHostGetFlags(&flags, q));
-      SAY(cudaFreeHost(q));
-      SAY(cudaFree(q));
-      SAY(cudaGetLastError());
+      PRINT(cudaFreeHost(q));
+      PRINT(cuMemHostGetFlags(&flags, q));
+      PRINT(cuMemHostGetDevicePointer(&seen, q, 0));
+      PRINT(cudaHostGetFlags(&flags, q));
+      PRINT(cudaFreeHost(q));
+      PRINT(cudaFree(q));
+      PRINT(cudaGetLastError());
     }
-  SAY(cudaMallocHost((void **)&p, 0));
-  SAY(cudaFreeHost(NULL));
-  SAY(cudaFreeHost(d));
-  SAY(cudaHostAlloc((void **)&p, MIB, 1000));
-  SAY(cudaGetLastError());
+  PRINT(cudaMallocHost((void **)&p, 0));
+  PRINT(cudaFreeHost(NULL));
+  PRINT(cudaFreeHost(d));
+  PRINT(cudaHostAlloc((void **)&p, MIB, 1000));
+  PRINT(cudaGetLastError());
 }
 
 static unsigned checksum_bytes(const unsigned char *p, size_t n)
@@ -281,24 +281,24 @@ enum {
 static void pageable_lines(unsigned char *host, unsigned char *back, cudaStream_t s)
 {
   unsigned char *d;
-  SAY(cudaMalloc((void **)&d, PAGEABLE_BYTES));
+  PRINT(cudaMalloc((void **)&d, PAGEABLE_BYTES));
   for (unsigned round = 0; round < 4; round++) {
     cudaStream_t t = round & 1 ? s : NULL;
     for (size_t i = 0; i < PAGEABLE_BYTES; i++)
       host[i] = (unsigned char)(i * 7 + round);
     if (round < 2)
-      SAY(cudaMemcpyAsync(d, host, PAGEABLE_BYTES, cudaMemcpyHostToDevice, t));
+      PRINT(cudaMemcpyAsync(d, host, PAGEABLE_BYTES, cudaMemcpyHostToDevice, t));
     else
-      SAY(cudaMemcpy(d, host, PAGEABLE_BYTES,
-                     round == 2 ? cudaMemcpyHostToDevice : cudaMemcpyDefault));
+      PRINT(cudaMemcpy(d, host, PAGEABLE_BYTES,
+                       round == 2 ? cudaMemcpyHostToDevice : cudaMemcpyDefault));
     memset(host, 0, PAGEABLE_BYTES);
-    SAY(cudaMemsetAsync(d + 100, 9, 100, t));
-    SAY(cudaMemcpyAsync(back, d, PAGEABLE_BYTES, cudaMemcpyDeviceToHost, t));
+    PRINT(cudaMemsetAsync(d + 100, 9, 100, t));
+    PRINT(cudaMemcpyAsync(back, d, PAGEABLE_BYTES, cudaMemcpyDeviceToHost, t));
     printf("%u\n", checksum_bytes(back, PAGEABLE_BYTES));
-    SAY(cudaMemcpy(back, d, PAGEABLE_BYTES, cudaMemcpyDeviceToHost));
+    PRINT(cudaMemcpy(back, d, PAGEABLE_BYTES, cudaMemcpyDeviceToHost));
     printf("%u\n", checksum_bytes(back, PAGEABLE_BYTES));
   }
-  SAY(cudaFree(d));
+  PRINT(cudaFree(d));
 }
 
 /* Copies in two dimensions, by the runtime and by the driver; `d` has rows of `pitch` bytes. */
@@ -307,11 +307,11 @@ static void pageable_rows(unsigned char *host, unsigned char *back, unsigned cha
 {
   for (size_t i = 0; i < PAGEABLE_PITCH * PAGEABLE_ROWS; i++)
     host[i] = (unsigned char)(i * 3);
-  SAY(cudaMemcpy2D(d, pitch, host, PAGEABLE_PITCH, PAGEABLE_WIDTH, PAGEABLE_ROWS,
-                   cudaMemcpyHostToDevice));
+  PRINT(cudaMemcpy2D(d, pitch, host, PAGEABLE_PITCH, PAGEABLE_WIDTH, PAGEABLE_ROWS,
+                     cudaMemcpyHostToDevice));
   memset(back, 5, 2 * PAGEABLE_BYTES);
-  SAY(cudaMemcpy2DAsync(back, PAGEABLE_PITCH + 1, d, pitch, PAGEABLE_WIDTH, PAGEABLE_ROWS,
-                        cudaMemcpyDeviceToHost, s));
+  PRINT(cudaMemcpy2DAsync(back, PAGEABLE_PITCH + 1, d, pitch, PAGEABLE_WIDTH, PAGEABLE_ROWS,
+                          cudaMemcpyDeviceToHost, s));
   printf("%u\n", checksum_bytes(back, 2 * PAGEABLE_BYTES));
   CUDA_MEMCPY2D p = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
                      .srcDevice = (CUdeviceptr)d,
@@ -326,29 +326,29 @@ static void pageable_rows(unsigned char *host, unsigned char *back, unsigned cha
                      .WidthInBytes = 2000,
                      .Height = 1000};
   memset(back, 6, 2 * PAGEABLE_BYTES);
-  SAY(cuMemcpy2D(&p));
+  PRINT(cuMemcpy2D(&p));
   printf("%u\n", checksum_bytes(back, 2 * PAGEABLE_BYTES));
   p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_UNIFIED; /* what the addresses point to */
   p.dstDevice = (CUdeviceptr)(uintptr_t)back;
   memset(back, 7, 2 * PAGEABLE_BYTES);
-  SAY(cuMemcpy2D(&p));
+  PRINT(cuMemcpy2D(&p));
   printf("%u\n", checksum_bytes(back, 2 * PAGEABLE_BYTES));
 }
 
 /* Copies that the driver refuses, and one that is none of a device's. Frees `d`. */
 static void pageable_errors(unsigned char *host, unsigned char *back, unsigned char *d)
 {
-  SAY(cudaMemcpy(back, d, 2 * MIB, (enum cudaMemcpyKind)7));
-  SAY(cudaMemcpy2D(back, 1, d, 2 * MIB, 2 * MIB, 1, cudaMemcpyDeviceToHost));
-  SAY(cudaGetLastError());
-  SAY(cudaMemcpy(d, host, 2 * PAGEABLE_BYTES, cudaMemcpyHostToDevice)); /* past the end */
-  SAY(cudaMemcpy(d, host, PAGEABLE_BYTES, cudaMemcpyDeviceToDevice));
-  SAY(cudaGetLastError());
-  SAY(cudaMemcpy(back, host, PAGEABLE_BYTES, cudaMemcpyDefault));
+  PRINT(cudaMemcpy(back, d, 2 * MIB, (enum cudaMemcpyKind)7));
+  PRINT(cudaMemcpy2D(back, 1, d, 2 * MIB, 2 * MIB, 1, cudaMemcpyDeviceToHost));
+  PRINT(cudaGetLastError());
+  PRINT(cudaMemcpy(d, host, 2 * PAGEABLE_BYTES, cudaMemcpyHostToDevice)); /* past the end */
+  PRINT(cudaMemcpy(d, host, PAGEABLE_BYTES, cudaMemcpyDeviceToDevice));
+  PRINT(cudaGetLastError());
+  PRINT(cudaMemcpy(back, host, PAGEABLE_BYTES, cudaMemcpyDefault));
   printf("%d\n", memcmp(back, host, PAGEABLE_BYTES));
-  SAY(cudaFree(d));
-  SAY(cudaMemcpy(d, host, 2 * MIB, cudaMemcpyHostToDevice)); /* into what is gone */
-  SAY(cudaGetLastError());
+  PRINT(cudaFree(d));
+  PRINT(cudaMemcpy(d, host, 2 * MIB, cudaMemcpyHostToDevice)); /* into what is gone */
+  PRINT(cudaGetLastError());
 }
 
 static void pageable_copies(void)
@@ -356,9 +356,9 @@ static void pageable_copies(void)
   unsigned char *d, *host = malloc(2 * PAGEABLE_BYTES), *back = malloc(2 * PAGEABLE_BYTES);
   cudaStream_t s;
   size_t pitch;
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   pageable_lines(host, back, s);
-  SAY(cudaMallocPitch((void **)&d, &pitch, PAGEABLE_WIDTH, PAGEABLE_ROWS));
+  PRINT(cudaMallocPitch((void **)&d, &pitch, PAGEABLE_WIDTH, PAGEABLE_ROWS));
   pageable_rows(host, back, d, pitch, s);
   pageable_errors(host, back, d);
   free(host);
@@ -371,20 +371,20 @@ static void memory_info(void)
 {
   size_t before, after, total, total_after;
   void *p[8];
-  SAY(cudaFree(NULL));
-  SAY(cudaMemGetInfo(&before, &total));
+  PRINT(cudaFree(NULL));
+  PRINT(cudaMemGetInfo(&before, &total));
   for (int round = 0; round < 3; round++) {
     for (int i = 0; i < 8; i++)
-      SAY(cudaMalloc(&p[i], (size_t)(i + 1) * 2 * MIB));
-    SAY(cudaMemGetInfo(&after, &total_after));
+      PRINT(cudaMalloc(&p[i], (size_t)(i + 1) * 2 * MIB));
+    PRINT(cudaMemGetInfo(&after, &total_after));
     printf("taken %zu\n", before - after);
     for (int i = 0; i < 8; i++)
-      SAY(cudaFree(p[i]));
-    SAY(cudaMemGetInfo(&after, &total_after));
+      PRINT(cudaFree(p[i]));
+    PRINT(cudaMemGetInfo(&after, &total_after));
     printf("same %d %d\n", before == after, total == total_after);
   }
-  SAY(cuMemGetInfo(NULL, &total));
-  SAY(cuMemGetInfo(&before, NULL));
+  PRINT(cuMemGetInfo(NULL, &total));
+  PRINT(cuMemGetInfo(&before, NULL));
 }
 
 enum { MIXED = 300 };
@@ -433,19 +433,19 @@ static void memory_info_small(void)
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *p;
   int (*capacity)(int, size_t) = NULL;
   if (driver) *(void **)&capacity = dlsym(driver, "weir_sim_set_memory");
-  SAY(cudaFree(NULL));
+  PRINT(cudaFree(NULL));
   size_t before = free_memory(), total;
   for (unsigned round = 0; round < 4; round++)
     mixed_round(round, round % 2 ? 10 : 0, before);
   for (size_t others = 0; capacity && others < 3; others++) { /* take memory, or give it back */
     size_t now;
     (void)capacity(0, (size_t)1024 * MIB - (others + 1) % 3 * 64 * MIB);
-    SAY(cudaMemGetInfo(&now, &total));
+    PRINT(cudaMemGetInfo(&now, &total));
     printf("others' %zu\n", total - now);
   }
-  SAY(cudaMalloc(&p, MIB));
+  PRINT(cudaMalloc(&p, MIB));
   printf("taken %zu\n", before - free_memory());
-  SAY(cudaFree(p));
+  PRINT(cudaFree(p));
   printf("as before: %d\n", free_memory() == before);
 }
 
@@ -454,18 +454,18 @@ static void memory_info_contexts(void)
 {
   CUcontext primary, other, popped;
   CUdeviceptr p[8];
-  SAY(cudaFree(NULL));
-  SAY(cuCtxGetCurrent(&primary));
-  SAY(cuCtxCreate(&other, NULL, 0, 0));
+  PRINT(cudaFree(NULL));
+  PRINT(cuCtxGetCurrent(&primary));
+  PRINT(cuCtxCreate(&other, NULL, 0, 0));
   size_t before = free_memory();
   for (int i = 0; i < 8; i++)
-    SAY(cuMemAlloc(&p[i], (size_t)(i + 1) * MIB / 2));
+    PRINT(cuMemAlloc(&p[i], (size_t)(i + 1) * MIB / 2));
   for (int i = 0; i < 8; i++)
-    SAY(cuMemFree(p[i]));
+    PRINT(cuMemFree(p[i]));
   printf("as before: %d\n", free_memory() == before);
-  SAY(cuCtxPopCurrent(&popped));
+  PRINT(cuCtxPopCurrent(&popped));
   printf("as before, from another context: %d\n", free_memory() == before);
-  SAY(cuCtxDestroy(other));
+  PRINT(cuCtxDestroy(other));
 }
 
 /* All of a small device, again and again, in other pieces each time. */
@@ -480,7 +480,7 @@ static void out_of_memory(void)
       n++;
     printf("%zu MiB: %d pieces, then %d\n", pieces[round] / MIB, n, (int)cudaGetLastError());
     for (int i = 0; i < n; i++)
-      SAY(cudaFree(p[i]));
+      PRINT(cudaFree(p[i]));
   }
 }
 
@@ -491,17 +491,17 @@ static void out_of_memory_in_capture(void)
   void *most;
   cudaGraph_t graph;
   cudaStream_t busy, captured;
-  SAY(cudaStreamCreateWithFlags(&busy, cudaStreamNonBlocking));
-  SAY(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
+  PRINT(cudaStreamCreateWithFlags(&busy, cudaStreamNonBlocking));
+  PRINT(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
   for (int round = 0; round < 3; round++) {
-    SAY(cudaMalloc((void **)&p, 10 * MIB));
-    SAY(trap_launch_fill(busy, p, MIB / 4, 1, SLOW));
-    SAY(cudaFree(p));
-    SAY(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed));
-    SAY(cudaMalloc(&most, 120 * MIB));
-    SAY(cudaStreamEndCapture(captured, &graph));
-    SAY(cudaGraphDestroy(graph));
-    SAY(cudaFree(most));
+    PRINT(cudaMalloc((void **)&p, 10 * MIB));
+    PRINT(trap_launch_fill(busy, p, MIB / 4, 1, SLOW));
+    PRINT(cudaFree(p));
+    PRINT(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed));
+    PRINT(cudaMalloc(&most, 120 * MIB));
+    PRINT(cudaStreamEndCapture(captured, &graph));
+    PRINT(cudaGraphDestroy(graph));
+    PRINT(cudaFree(most));
   }
 }
 
@@ -511,19 +511,19 @@ static void other_allocators(void)
   void *p, *q;
   cudaArray_t array;
   struct cudaChannelFormatDesc d = {32, 0, 0, 0, cudaChannelFormatKindUnsigned};
-  SAY(cudaMalloc(&p, 100 * MIB));
-  SAY(cudaFree(p));
-  SAY(cudaMallocAsync(&q, 100 * MIB, NULL));
-  SAY(cudaFreeAsync(q, NULL));
-  SAY(cudaDeviceSynchronize());
-  SAY(cudaMalloc(&p, 10 * MIB));
-  SAY(cudaFree(p));
-  SAY(cudaMallocManaged(&q, 20 * MIB, cudaMemAttachGlobal));
-  SAY(cudaFree(q));
-  SAY(cudaMalloc(&p, 90 * MIB));
-  SAY(cudaFree(p));
-  SAY(cudaMallocArray(&array, &d, 4096, 4096, 0));
-  SAY(cudaFreeArray(array));
+  PRINT(cudaMalloc(&p, 100 * MIB));
+  PRINT(cudaFree(p));
+  PRINT(cudaMallocAsync(&q, 100 * MIB, NULL));
+  PRINT(cudaFreeAsync(q, NULL));
+  PRINT(cudaDeviceSynchronize());
+  PRINT(cudaMalloc(&p, 10 * MIB));
+  PRINT(cudaFree(p));
+  PRINT(cudaMallocManaged(&q, 20 * MIB, cudaMemAttachGlobal));
+  PRINT(cudaFree(q));
+  PRINT(cudaMalloc(&p, 90 * MIB));
+  PRINT(cudaFree(p));
+  PRINT(cudaMallocArray(&array, &d, 4096, 4096, 0));
+  PRINT(cudaFreeArray(array));
 }
 
 /* ---- contexts -------------------------------------------------------------------------------- */
@@ -532,15 +532,15 @@ static void device_reset(void)
 {
   void *p, *q;
   for (int round = 0; round < 3; round++) {
-    SAY(cudaMalloc(&p, 2 * MIB));
-    SAY(cudaMalloc(&q, 4 * MIB));
-    SAY(cudaFree(p));
-    SAY(cudaDeviceReset());
-    SAY(cudaFree(q));
-    SAY(cudaGetLastError());
-    SAY(cudaMalloc(&p, 2 * MIB));
-    SAY(cudaMemset(p, 0, 2 * MIB));
-    SAY(cudaFree(p));
+    PRINT(cudaMalloc(&p, 2 * MIB));
+    PRINT(cudaMalloc(&q, 4 * MIB));
+    PRINT(cudaFree(p));
+    PRINT(cudaDeviceReset());
+    PRINT(cudaFree(q));
+    PRINT(cudaGetLastError());
+    PRINT(cudaMalloc(&p, 2 * MIB));
+    PRINT(cudaMemset(p, 0, 2 * MIB));
+    PRINT(cudaFree(p));
   }
 }
 
@@ -548,23 +548,23 @@ static void two_contexts(void)
 {
   CUcontext a, b;
   CUdeviceptr p, q, r;
-  SAY(cuInit(0));
+  PRINT(cuInit(0));
   for (int round = 0; round < 3; round++) {
-    SAY(cuCtxCreate(&a, NULL, 0, 0));
-    SAY(cuMemAlloc(&p, 2 * MIB));
-    SAY(cuCtxCreate(&b, NULL, 0, 0));
-    SAY(cuMemAlloc(&q, 2 * MIB));
-    SAY(cuMemFree(p));
-    SAY(cuMemAlloc(&r, 2 * MIB));
-    SAY(cuMemsetD8(r, 1, 2 * MIB));
-    SAY(cuMemFree(q));
-    SAY(cuCtxDestroy(b));
-    SAY(cuCtxSetCurrent(a));
-    SAY(cuMemFree(r));
-    SAY(cuMemAlloc(&p, 2 * MIB));
-    SAY(cuMemsetD8(p, 1, 2 * MIB));
-    SAY(cuCtxDestroy(a));
-    SAY(cuMemFree(p));
+    PRINT(cuCtxCreate(&a, NULL, 0, 0));
+    PRINT(cuMemAlloc(&p, 2 * MIB));
+    PRINT(cuCtxCreate(&b, NULL, 0, 0));
+    PRINT(cuMemAlloc(&q, 2 * MIB));
+    PRINT(cuMemFree(p));
+    PRINT(cuMemAlloc(&r, 2 * MIB));
+    PRINT(cuMemsetD8(r, 1, 2 * MIB));
+    PRINT(cuMemFree(q));
+    PRINT(cuCtxDestroy(b));
+    PRINT(cuCtxSetCurrent(a));
+    PRINT(cuMemFree(r));
+    PRINT(cuMemAlloc(&p, 2 * MIB));
+    PRINT(cuMemsetD8(p, 1, 2 * MIB));
+    PRINT(cuCtxDestroy(a));
+    PRINT(cuMemFree(p));
   }
 }
 
@@ -574,58 +574,58 @@ static void two_devices(void)
   for (int round = 0; round < 4; round++) {
     for (int i = 0; i < 2; i++) {
       struct cudaPointerAttributes a;
-      SAY(cudaSetDevice(i));
-      SAY(cudaMalloc(&p[i], 2 * MIB));
-      SAY(cudaPointerGetAttributes(&a, p[i]));
+      PRINT(cudaSetDevice(i));
+      PRINT(cudaMalloc(&p[i], 2 * MIB));
+      PRINT(cudaPointerGetAttributes(&a, p[i]));
       printf("on %d\n", a.device);
-      SAY(cudaMemset(p[i], i, 2 * MIB));
+      PRINT(cudaMemset(p[i], i, 2 * MIB));
     }
-    SAY(cudaFree(p[0])); /* while the other is current */
-    SAY(cudaFree(p[1]));
+    PRINT(cudaFree(p[0])); /* while the other is current */
+    PRINT(cudaFree(p[1]));
   }
 }
 
 static void sticky_error(void)
 {
   unsigned *p, *q;
-  SAY(cudaMalloc((void **)&p, 2 * MIB));
-  SAY(cudaMalloc((void **)&q, 2 * MIB));
-  SAY(cudaFree(q));
-  SAY(trap_launch_fill(NULL, (unsigned *)64, 1, 1, 0));
-  SAY(cudaDeviceSynchronize());
-  SAY(cudaFree(p));
-  SAY(cudaMalloc((void **)&q, 2 * MIB));
-  SAY(cudaGetLastError());
-  SAY(cudaDeviceReset());
-  SAY(cudaMalloc((void **)&q, 2 * MIB));
-  SAY(cudaFree(q));
+  PRINT(cudaMalloc((void **)&p, 2 * MIB));
+  PRINT(cudaMalloc((void **)&q, 2 * MIB));
+  PRINT(cudaFree(q));
+  PRINT(trap_launch_fill(NULL, (unsigned *)64, 1, 1, 0));
+  PRINT(cudaDeviceSynchronize());
+  PRINT(cudaFree(p));
+  PRINT(cudaMalloc((void **)&q, 2 * MIB));
+  PRINT(cudaGetLastError());
+  PRINT(cudaDeviceReset());
+  PRINT(cudaMalloc((void **)&q, 2 * MIB));
+  PRINT(cudaFree(q));
 }
 
 static void error_found_by_free(void)
 {
   unsigned *p;
-  SAY(cudaMalloc((void **)&p, 2 * MIB));
-  SAY(trap_launch_fill(NULL, (unsigned *)64, 1, 1, SLOW));
-  SAY(cudaFree(p));
-  SAY(cudaGetLastError());
+  PRINT(cudaMalloc((void **)&p, 2 * MIB));
+  PRINT(trap_launch_fill(NULL, (unsigned *)64, 1, 1, SLOW));
+  PRINT(cudaFree(p));
+  PRINT(cudaGetLastError());
 }
 
 static void fork_child(void)
 {
   void *p;
   for (int i = 0; i < 3; i++) {
-    SAY(cudaMalloc(&p, 2 * MIB));
-    SAY(cudaFree(p));
+    PRINT(cudaMalloc(&p, 2 * MIB));
+    PRINT(cudaFree(p));
   }
-  SAY(cudaMalloc(&p, 2 * MIB));
+  PRINT(cudaMalloc(&p, 2 * MIB));
   (void)fflush(stdout);
   pid_t child = fork();
   if (!child) _exit(cudaFree(p) == cudaSuccess ? 1 : 0);
   int status;
   (void)waitpid(child, &status, 0);
   printf("child %d\n", WIFEXITED(status));
-  SAY(cudaMemset(p, 0, 2 * MIB));
-  SAY(cudaFree(p));
+  PRINT(cudaMemset(p, 0, 2 * MIB));
+  PRINT(cudaFree(p));
 }
 
 /* ---- captures -------------------------------------------------------------------------------- */
@@ -635,19 +635,19 @@ static void capture(void)
   void *p, *q, *r = NULL;
   cudaStream_t s;
   cudaGraph_t graph = NULL;
-  SAY(cudaMalloc(&p, 2 * MIB));
-  SAY(cudaMalloc(&q, 2 * MIB));
-  SAY(cudaFree(q));
-  SAY(cudaStreamCreate(&s));
-  SAY(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
-  SAY(cudaMemsetAsync(p, 1, 2 * MIB, s));
-  SAY(cudaMalloc(&r, 2 * MIB));
-  SAY(cudaStreamEndCapture(s, &graph));
+  PRINT(cudaMalloc(&p, 2 * MIB));
+  PRINT(cudaMalloc(&q, 2 * MIB));
+  PRINT(cudaFree(q));
+  PRINT(cudaStreamCreate(&s));
+  PRINT(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+  PRINT(cudaMemsetAsync(p, 1, 2 * MIB, s));
+  PRINT(cudaMalloc(&r, 2 * MIB));
+  PRINT(cudaStreamEndCapture(s, &graph));
   printf("graph %d\n", graph != NULL);
-  SAY(cudaFree(r));
-  SAY(cudaFree(p));
-  SAY(cudaMalloc(&p, 2 * MIB));
-  SAY(cudaFree(p));
+  PRINT(cudaFree(r));
+  PRINT(cudaFree(p));
+  PRINT(cudaMalloc(&p, 2 * MIB));
+  PRINT(cudaFree(p));
 }
 
 static void forbidden_in_capture(void)
@@ -655,18 +655,18 @@ static void forbidden_in_capture(void)
   void *p, *q, *r = NULL;
   cudaStream_t s;
   cudaGraph_t graph = NULL;
-  SAY(cudaMalloc(&p, 2 * MIB));
-  SAY(cudaMalloc(&q, 2 * MIB));
-  SAY(cudaFree(q));
-  SAY(cudaStreamCreate(&s));
-  SAY(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-  SAY(cudaMemsetAsync(p, 1, 2 * MIB, s));
-  SAY(cudaMalloc(&r, 2 * MIB));
-  SAY(cudaStreamEndCapture(s, &graph));
-  SAY(cudaGetLastError());
-  SAY(cudaMalloc(&r, 2 * MIB));
-  SAY(cudaFree(r));
-  SAY(cudaFree(p));
+  PRINT(cudaMalloc(&p, 2 * MIB));
+  PRINT(cudaMalloc(&q, 2 * MIB));
+  PRINT(cudaFree(q));
+  PRINT(cudaStreamCreate(&s));
+  PRINT(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  PRINT(cudaMemsetAsync(p, 1, 2 * MIB, s));
+  PRINT(cudaMalloc(&r, 2 * MIB));
+  PRINT(cudaStreamEndCapture(s, &graph));
+  PRINT(cudaGetLastError());
+  PRINT(cudaMalloc(&r, 2 * MIB));
+  PRINT(cudaFree(r));
+  PRINT(cudaFree(p));
 }
 
 /* A graph may be launched after what it touches was freed: the memory must not be anybody's then.
@@ -677,33 +677,33 @@ static void graph_after_free(void)
   CUstream s;
   CUgraph graph = NULL;
   CUgraphExec exec = NULL;
-  SAY(cudaFree(NULL));
-  SAY(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  PRINT(cudaFree(NULL));
+  PRINT(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
   for (int round = 0; round < 3; round++) {
-    SAY(cudaMalloc((void **)&p, 4 * MIB));
-    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-    SAY(cuMemsetD32Async((CUdeviceptr)p, 5, MIB, s));
-    SAY(cuStreamEndCapture(s, &graph));
-    SAY(cuGraphInstantiate(&exec, graph, 0));
-    SAY(cuGraphLaunch(exec, s));
+    PRINT(cudaMalloc((void **)&p, 4 * MIB));
+    PRINT(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    PRINT(cuMemsetD32Async((CUdeviceptr)p, 5, MIB, s));
+    PRINT(cuStreamEndCapture(s, &graph));
+    PRINT(cuGraphInstantiate(&exec, graph, 0));
+    PRINT(cuGraphLaunch(exec, s));
     printf("wrong %u\n", trap_wrong(p, MIB, 5, s));
-    SAY(cudaFree(p));
-    SAY(cudaMalloc((void **)&q, 2 * MIB)); /* no neighbour of the same size */
-    SAY(cudaMemset(q, 0, 2 * MIB));
-    SAY(cuGraphExecDestroy(exec));
-    SAY(cuGraphDestroy(graph));
-    SAY(cudaDeviceSynchronize());
+    PRINT(cudaFree(p));
+    PRINT(cudaMalloc((void **)&q, 2 * MIB)); /* no neighbour of the same size */
+    PRINT(cudaMemset(q, 0, 2 * MIB));
+    PRINT(cuGraphExecDestroy(exec));
+    PRINT(cuGraphDestroy(graph));
+    PRINT(cudaDeviceSynchronize());
     printf("wrong %u\n", trap_wrong(q, MIB / 2, 0, s));
-    SAY(cudaFree(q));
+    PRINT(cudaFree(q));
   }
-  SAY(cudaMalloc((void **)&p, 4 * MIB));
-  SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-  SAY(cuMemsetD32Async((CUdeviceptr)p, 5, MIB, s));
-  SAY(cuStreamEndCapture(s, &graph));
-  SAY(cuGraphInstantiate(&exec, graph, 0));
-  SAY(cudaFree(p));
-  SAY(cuGraphLaunch(exec, s)); /* into memory that is gone */
-  SAY(cuStreamSynchronize(s));
+  PRINT(cudaMalloc((void **)&p, 4 * MIB));
+  PRINT(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+  PRINT(cuMemsetD32Async((CUdeviceptr)p, 5, MIB, s));
+  PRINT(cuStreamEndCapture(s, &graph));
+  PRINT(cuGraphInstantiate(&exec, graph, 0));
+  PRINT(cudaFree(p));
+  PRINT(cuGraphLaunch(exec, s)); /* into memory that is gone */
+  PRINT(cuStreamSynchronize(s));
 }
 
 /* The same by explicit nodes, freed between making the node and instantiating the graph. */
@@ -715,18 +715,18 @@ static void graph_of_nodes(void)
   CUgraphExec exec = NULL;
   CUgraphNode node;
   CUcontext context;
-  SAY(cudaFree(NULL));
-  SAY(cuCtxGetCurrent(&context));
-  SAY(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-  SAY(cudaMalloc((void **)&p, 4 * MIB));
+  PRINT(cudaFree(NULL));
+  PRINT(cuCtxGetCurrent(&context));
+  PRINT(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  PRINT(cudaMalloc((void **)&p, 4 * MIB));
   CUDA_MEMSET_NODE_PARAMS set = {
       .dst = (CUdeviceptr)p, .value = 5, .elementSize = 4, .width = MIB, .height = 1};
-  SAY(cuGraphCreate(&graph, 0));
-  SAY(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
-  SAY(cudaFree(p));
-  SAY(cuGraphInstantiate(&exec, graph, 0));
-  SAY(cuGraphLaunch(exec, s));
-  SAY(cuStreamSynchronize(s));
+  PRINT(cuGraphCreate(&graph, 0));
+  PRINT(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
+  PRINT(cudaFree(p));
+  PRINT(cuGraphInstantiate(&exec, graph, 0));
+  PRINT(cuGraphLaunch(exec, s));
+  PRINT(cuStreamSynchronize(s));
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -781,11 +781,11 @@ static void free_elsewhere(void)
   for (int i = 0; i < 3; i++) {
     void *p;
     pthread_t t;
-    SAY(cudaMalloc(&p, 2 * MIB));
+    PRINT(cudaMalloc(&p, 2 * MIB));
     (void)pthread_create(&t, NULL, free_it, p);
     (void)pthread_join(t, NULL);
-    SAY(cudaMalloc(&p, 2 * MIB));
-    SAY(cudaFree(p));
+    PRINT(cudaMalloc(&p, 2 * MIB));
+    PRINT(cudaFree(p));
   }
 }
 
@@ -793,16 +793,16 @@ static void layers_mixed(void)
 {
   void *p;
   CUdeviceptr d;
-  SAY(cudaFree(NULL));
+  PRINT(cudaFree(NULL));
   for (int i = 0; i < 3; i++) {
-    SAY(cudaMalloc(&p, 2 * MIB));
-    SAY(cuMemFree((CUdeviceptr)p));
-    SAY(cuMemAlloc(&d, 2 * MIB));
-    SAY(cudaFree((void *)d));
-    SAY(cudaMalloc(&p, 2 * MIB));
-    SAY(cudaFreeAsync(p, NULL));
-    SAY(cudaDeviceSynchronize());
-    SAY(cudaGetLastError());
+    PRINT(cudaMalloc(&p, 2 * MIB));
+    PRINT(cuMemFree((CUdeviceptr)p));
+    PRINT(cuMemAlloc(&d, 2 * MIB));
+    PRINT(cudaFree((void *)d));
+    PRINT(cudaMalloc(&p, 2 * MIB));
+    PRINT(cudaFreeAsync(p, NULL));
+    PRINT(cudaDeviceSynchronize());
+    PRINT(cudaGetLastError());
   }
 }
 

@@ -10,7 +10,7 @@ int trap_launch_count(cudaStream_t s, const unsigned *p, unsigned n, unsigned va
 
 enum { MIB = 1 << 20, SLOW = 20000000 };
 
-#define SAY(call) printf("%s: %d\n", #call, (int)(call))
+#define PRINT(call) printf("%s: %d\n", #call, (int)(call))
 
 typedef struct trap {
   const char *name;

@@ -221,20 +221,20 @@ static void bounds(void)
 {
   static const size_t sizes[] = {100, 1000, 2 * MIB + 512 * 1024};
   host = calloc(1, ROOM);
-  SAY(cudaMalloc((void **)&device, ROOM));
-  SAY(cudaStreamCreate(&stream));
+  PRINT(cudaMalloc((void **)&device, ROOM));
+  PRINT(cudaStreamCreate(&stream));
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     char *p, *freed;
-    SAY(cudaMalloc((void **)&p, sizes[i] + 12));
-    SAY(cudaMalloc((void **)&freed, sizes[i] + 12));
-    SAY(cudaFree(p));
-    SAY(cudaMalloc((void **)&p, sizes[i]));
-    SAY(cudaFree(freed));
+    PRINT(cudaMalloc((void **)&p, sizes[i] + 12));
+    PRINT(cudaMalloc((void **)&freed, sizes[i] + 12));
+    PRINT(cudaFree(p));
+    PRINT(cudaMalloc((void **)&p, sizes[i]));
+    PRINT(cudaFree(freed));
     try_pieces(forms, FORMS, p, sizes[i], freed);
     try_pieces(fills, FILLS, p, sizes[i], freed);
-    SAY(cudaFree(p));
+    PRINT(cudaFree(p));
   }
-  SAY(cudaFree(device));
+  PRINT(cudaFree(device));
 }
 
 /* Memory that another process may open is the program's own from then on. */
@@ -244,40 +244,40 @@ static void bounds_shared(void)
   cudaIpcMemHandle_t handle;
   CUdeviceptr start = 0;
   size_t bytes = 0;
-  SAY(cudaFree(NULL)); /* the context is there: caches are its own */
-  SAY(cudaMalloc((void **)&p, 1012));
-  SAY(cudaFree(p));
-  SAY(cudaMalloc((void **)&p, 1000));
-  SAY(cudaIpcGetMemHandle(&handle, p));
-  SAY(cudaStreamCreate(&stream));
+  PRINT(cudaFree(NULL)); /* the context is there: caches are its own */
+  PRINT(cudaMalloc((void **)&p, 1012));
+  PRINT(cudaFree(p));
+  PRINT(cudaMalloc((void **)&p, 1000));
+  PRINT(cudaIpcGetMemHandle(&handle, p));
+  PRINT(cudaStreamCreate(&stream));
   for (int i = 0; i < 2; i++) {
     char *at = p + (size_t)i * 500;
     size_t left = 1000 - (size_t)i * 500;
-    SAY(cudaMemset(at, 1, left));
-    SAY(cudaMemset(at, 1, left + 4));
-    SAY(cudaMemsetAsync(at, 1, left + 4096, stream));
-    SAY(cuMemGetAddressRange(&start, &bytes, AT(at)));
+    PRINT(cudaMemset(at, 1, left));
+    PRINT(cudaMemset(at, 1, left + 4));
+    PRINT(cudaMemsetAsync(at, 1, left + 4096, stream));
+    PRINT(cuMemGetAddressRange(&start, &bytes, AT(at)));
     printf("%zu of %zu\n", (size_t)(AT(at) - start), bytes);
   }
-  SAY(cudaMemset(p + 1000, 1, 4));
-  SAY(cuMemGetAddressRange(&start, &bytes, AT(p + 1004)));
-  SAY(cudaFree(p));
-  SAY(cudaMemset(p, 1, 4));
+  PRINT(cudaMemset(p + 1000, 1, 4));
+  PRINT(cuMemGetAddressRange(&start, &bytes, AT(p + 1004)));
+  PRINT(cudaFree(p));
+  PRINT(cudaMemset(p, 1, 4));
 }
 
 /* Page-locked memory, where the call requires memory that the driver knows. */
 static void bounds_pinned(void)
 {
   char *p, *freed;
-  SAY(cudaFree(NULL)); /* the context is there: caches are its own */
-  SAY(cudaMallocHost((void **)&p, 1012));
-  SAY(cudaMallocHost((void **)&freed, 1012));
-  SAY(cudaStreamCreate(&stream));
-  SAY(cudaFreeHost(p));
-  SAY(cudaMallocHost((void **)&p, 1000));
-  SAY(cudaFreeHost(freed));
+  PRINT(cudaFree(NULL)); /* the context is there: caches are its own */
+  PRINT(cudaMallocHost((void **)&p, 1012));
+  PRINT(cudaMallocHost((void **)&freed, 1012));
+  PRINT(cudaStreamCreate(&stream));
+  PRINT(cudaFreeHost(p));
+  PRINT(cudaMallocHost((void **)&p, 1000));
+  PRINT(cudaFreeHost(freed));
   try_pieces(fills, FILLS, p, 1000, freed);
-  SAY(cudaFreeHost(p));
+  PRINT(cudaFreeHost(p));
 }
 
 /* While a stream is captured. */
@@ -285,18 +285,18 @@ static void bounds_in_capture(void)
 {
   char *p, *freed;
   cudaGraph_t graph = NULL;
-  SAY(cudaMalloc((void **)&p, 1012));
-  SAY(cudaMalloc((void **)&freed, 1012));
-  SAY(cudaFree(p));
-  SAY(cudaMalloc((void **)&p, 1000));
-  SAY(cudaFree(freed));
-  SAY(cudaStreamCreate(&stream));
-  SAY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  SAY(cudaMemsetAsync(p, 1, 1000, stream));
-  SAY(cudaMemsetAsync(p, 1, 1004, stream));
-  SAY(cudaMemsetAsync(freed, 1, 4, stream));
-  SAY(cudaStreamEndCapture(stream, &graph));
-  SAY(cudaGetLastError());
+  PRINT(cudaMalloc((void **)&p, 1012));
+  PRINT(cudaMalloc((void **)&freed, 1012));
+  PRINT(cudaFree(p));
+  PRINT(cudaMalloc((void **)&p, 1000));
+  PRINT(cudaFree(freed));
+  PRINT(cudaStreamCreate(&stream));
+  PRINT(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  PRINT(cudaMemsetAsync(p, 1, 1000, stream));
+  PRINT(cudaMemsetAsync(p, 1, 1004, stream));
+  PRINT(cudaMemsetAsync(freed, 1, 4, stream));
+  PRINT(cudaStreamEndCapture(stream, &graph));
+  PRINT(cudaGetLastError());
 }
 
 /* The host's end is not there, wholly or at its end, or may only be read. */
@@ -308,13 +308,13 @@ static void closed_memory(void)
     bool to = i < 2;
     char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memset(p, 1, BYTES);
-    SAY(mprotect(p + from, BYTES - from, to ? PROT_NONE : PROT_READ));
-    SAY(cudaMalloc((void **)&device, BYTES));
+    PRINT(mprotect(p + from, BYTES - from, to ? PROT_NONE : PROT_READ));
+    PRINT(cudaMalloc((void **)&device, BYTES));
     if (to)
-      SAY(cudaMemcpy(device, p, BYTES, cudaMemcpyHostToDevice));
+      PRINT(cudaMemcpy(device, p, BYTES, cudaMemcpyHostToDevice));
     else
-      SAY(cudaMemcpy(p, device, BYTES, cudaMemcpyDeviceToHost));
-    SAY(cudaDeviceReset());
+      PRINT(cudaMemcpy(p, device, BYTES, cudaMemcpyDeviceToHost));
+    PRINT(cudaDeviceReset());
     (void)munmap(p, BYTES);
   }
 }

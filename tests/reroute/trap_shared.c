@@ -97,27 +97,27 @@ static void export_to_other(unsigned round, bool freed_first)
 {
   cudaIpcMemHandle_t h, again, fresh;
   unsigned *p, *q, n = (unsigned)(sizes[round] / sizeof *p);
-  SAY(cudaMalloc((void **)&p, sizes[round]));
-  SAY(trap_launch_fill(NULL, p, n, 100 + round, 0));
-  SAY(cudaDeviceSynchronize());
-  SAY(cudaIpcGetMemHandle(&h, p));
-  SAY(cudaIpcGetMemHandle(&again, p));
+  PRINT(cudaMalloc((void **)&p, sizes[round]));
+  PRINT(trap_launch_fill(NULL, p, n, 100 + round, 0));
+  PRINT(cudaDeviceSynchronize());
+  PRINT(cudaIpcGetMemHandle(&h, p));
+  PRINT(cudaIpcGetMemHandle(&again, p));
   printf("one handle %d\n", !memcmp(&h, &again, sizeof h));
   send_to_other(&h, sizeof h);
   await_other_process(); /* it has written */
   printf("exporter: wrong %u\n", trap_wrong(p, n, 200 + round, NULL));
-  if (freed_first) SAY(cudaFree(p));
+  if (freed_first) PRINT(cudaFree(p));
   release_other_process();
   await_other_process(); /* it has closed */
-  if (!freed_first) SAY(cudaFree(p));
-  SAY(cudaMalloc((void **)&q, sizes[round]));
-  SAY(cudaMemset(q, 0, sizes[round]));
-  SAY(cudaIpcGetMemHandle(&fresh, q));
+  if (!freed_first) PRINT(cudaFree(p));
+  PRINT(cudaMalloc((void **)&q, sizes[round]));
+  PRINT(cudaMemset(q, 0, sizes[round]));
+  PRINT(cudaIpcGetMemHandle(&fresh, q));
   printf("another handle %d\n", memcmp(&h, &fresh, sizeof h) != 0);
   release_other_process();
   await_other_process(); /* it has found the old handle dead */
   printf("exporter: wrong %u\n", trap_wrong(q, n, 0, NULL));
-  SAY(cudaFree(q));
+  PRINT(cudaFree(q));
 }
 
 static void import_from_other(unsigned round)
@@ -128,23 +128,23 @@ static void import_from_other(unsigned round)
   unsigned *host = malloc(sizes[round]);
   void *gone = NULL;
   receive_from_other(&h, sizeof h);
-  SAY(cudaIpcOpenMemHandle((void **)&p, h, cudaIpcMemLazyEnablePeerAccess));
+  PRINT(cudaIpcOpenMemHandle((void **)&p, h, cudaIpcMemLazyEnablePeerAccess));
   printf("importer: wrong %u\n", trap_wrong(p, n, 100 + round, NULL));
-  SAY(cudaPointerGetAttributes(&a, p));
+  PRINT(cudaPointerGetAttributes(&a, p));
   printf("type %d device %d\n", (int)a.type, a.device);
-  SAY(cudaFree(p)); /* not its own */
+  PRINT(cudaFree(p)); /* not its own */
   for (unsigned i = 0; i < n; i++)
     host[i] = 200 + round;
-  SAY(cudaMemcpy(p, host, sizes[round], cudaMemcpyHostToDevice)); /* staged, where that is on */
-  SAY(cudaDeviceSynchronize());
+  PRINT(cudaMemcpy(p, host, sizes[round], cudaMemcpyHostToDevice)); /* staged, where that is on */
+  PRINT(cudaDeviceSynchronize());
   release_other_process();
   await_other_process(); /* the exporter has looked, and perhaps freed */
-  SAY(cudaIpcCloseMemHandle(p));
-  SAY(cudaIpcCloseMemHandle(p));
+  PRINT(cudaIpcCloseMemHandle(p));
+  PRINT(cudaIpcCloseMemHandle(p));
   release_other_process();
   await_other_process(); /* freed and allocated anew */
-  SAY(cudaIpcOpenMemHandle(&gone, h, cudaIpcMemLazyEnablePeerAccess));
-  SAY(cudaGetLastError());
+  PRINT(cudaIpcOpenMemHandle(&gone, h, cudaIpcMemLazyEnablePeerAccess));
+  PRINT(cudaGetLastError());
   release_other_process();
   free(host);
 }
@@ -157,8 +157,8 @@ static void ipc_memory(void)
   send_to_other(&what, 1);
   for (unsigned i = 0; i < 4; i++) {
     void *p;
-    SAY(cudaMalloc(&p, sizes[i % ROUNDS]));
-    SAY(cudaFree(p));
+    PRINT(cudaMalloc(&p, sizes[i % ROUNDS]));
+    PRINT(cudaFree(p));
   }
   for (unsigned round = 0; round < 2 * ROUNDS; round++) {
     export_to_other(round % ROUNDS, round % 2);
@@ -192,31 +192,31 @@ static void ipc_events(void)
   cudaStream_t s;
   unsigned *p;
   send_to_other(&what, 1);
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-  SAY(cudaEventCreateWithFlags(&mine, cudaEventDisableTiming | cudaEventInterprocess));
-  SAY(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
-  SAY(cudaIpcGetEventHandle(&h, plain)); /* not made for it */
-  SAY(cudaGetLastError());
-  SAY(cudaIpcGetEventHandle(&h, mine));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaEventCreateWithFlags(&mine, cudaEventDisableTiming | cudaEventInterprocess));
+  PRINT(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
+  PRINT(cudaIpcGetEventHandle(&h, plain)); /* not made for it */
+  PRINT(cudaGetLastError());
+  PRINT(cudaIpcGetEventHandle(&h, mine));
   send_to_other(&h, sizeof h);
   receive_from_other(&back, sizeof back);
-  SAY(cudaIpcOpenEventHandle(&theirs, back));
+  PRINT(cudaIpcOpenEventHandle(&theirs, back));
   for (unsigned round = 0; round < 3; round++) {
-    SAY(cudaMalloc((void **)&p, 2 * MIB));
-    SAY(cudaIpcGetMemHandle(&m, p));
-    SAY(trap_launch_fill(s, p, MIB / 2, round, SLOW / 4));
-    SAY(cudaEventRecord(mine, s));
+    PRINT(cudaMalloc((void **)&p, 2 * MIB));
+    PRINT(cudaIpcGetMemHandle(&m, p));
+    PRINT(trap_launch_fill(s, p, MIB / 2, round, SLOW / 4));
+    PRINT(cudaEventRecord(mine, s));
     send_to_other(&m, sizeof m);
     await_other_process(); /* its work is queued and its event recorded */
-    SAY(cudaStreamWaitEvent(s, theirs, 0));
-    SAY(trap_launch_fill(s, p, MIB / 2, 99, 0));
-    SAY(cudaStreamSynchronize(s));
+    PRINT(cudaStreamWaitEvent(s, theirs, 0));
+    PRINT(trap_launch_fill(s, p, MIB / 2, 99, 0));
+    PRINT(cudaStreamSynchronize(s));
     release_other_process();
     await_other_process(); /* it has looked and closed */
-    SAY(cudaFree(p));
+    PRINT(cudaFree(p));
   }
-  SAY(cudaEventDestroy(theirs));
-  SAY(cudaEventDestroy(mine));
+  PRINT(cudaEventDestroy(theirs));
+  PRINT(cudaEventDestroy(mine));
   release_other_process();
   end_other(child);
 }
@@ -229,28 +229,28 @@ static void other_events(void)
   cudaStream_t s;
   unsigned *p, *copy;
   receive_from_other(&h, sizeof h);
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-  SAY(cudaIpcOpenEventHandle(&theirs, h));
-  SAY(cudaEventCreateWithFlags(&done, cudaEventDisableTiming | cudaEventInterprocess));
-  SAY(cudaIpcGetEventHandle(&mine, done));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaIpcOpenEventHandle(&theirs, h));
+  PRINT(cudaEventCreateWithFlags(&done, cudaEventDisableTiming | cudaEventInterprocess));
+  PRINT(cudaIpcGetEventHandle(&mine, done));
   send_to_other(&mine, sizeof mine);
   for (unsigned round = 0; round < 3; round++) {
     receive_from_other(&m, sizeof m);
-    SAY(cudaIpcOpenMemHandle((void **)&p, m, cudaIpcMemLazyEnablePeerAccess));
-    SAY(cudaMalloc((void **)&copy, 2 * MIB));
-    SAY(cudaStreamWaitEvent(s, theirs, 0));
-    SAY(cudaMemcpyAsync(copy, p, 2 * MIB, cudaMemcpyDeviceToDevice, s));
-    SAY(cudaEventRecord(done, s));
+    PRINT(cudaIpcOpenMemHandle((void **)&p, m, cudaIpcMemLazyEnablePeerAccess));
+    PRINT(cudaMalloc((void **)&copy, 2 * MIB));
+    PRINT(cudaStreamWaitEvent(s, theirs, 0));
+    PRINT(cudaMemcpyAsync(copy, p, 2 * MIB, cudaMemcpyDeviceToDevice, s));
+    PRINT(cudaEventRecord(done, s));
     release_other_process();
     await_other_process();
     printf("importer: wrong %u\n", trap_wrong(copy, MIB / 2, round, s));
-    SAY(cudaFree(copy));
-    SAY(cudaIpcCloseMemHandle(p));
+    PRINT(cudaFree(copy));
+    PRINT(cudaIpcCloseMemHandle(p));
     release_other_process();
   }
   await_other_process();
-  SAY(cudaEventDestroy(theirs));
-  SAY(cudaEventDestroy(done));
+  PRINT(cudaEventDestroy(theirs));
+  PRINT(cudaEventDestroy(done));
 }
 
 int trap_other(void)
@@ -288,20 +288,20 @@ static void attributes(void)
 {
   static const int on = 1;
   CUdeviceptr p, q;
-  SAY(cudaFree(NULL));
+  PRINT(cudaFree(NULL));
   for (int round = 0; round < 4; round++) {
-    SAY(cuMemAlloc(&p, 2 * MIB));
+    PRINT(cuMemAlloc(&p, 2 * MIB));
     attributes_of(p);
     if (round % 2)
-      SAY(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p + 512));
+      PRINT(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p + 512));
     else
-      SAY(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p));
+      PRINT(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p));
     attributes_of(p);
-    SAY(cuMemFree(p));
-    SAY(cuMemAlloc(&q, 2 * MIB));
+    PRINT(cuMemFree(p));
+    PRINT(cuMemAlloc(&q, 2 * MIB));
     attributes_of(q);
-    SAY(cuMemFree(q));
-    SAY(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, q)); /* gone */
+    PRINT(cuMemFree(q));
+    PRINT(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, q)); /* gone */
   }
 }
 
@@ -317,15 +317,15 @@ static void registrations(void)
       CUdeviceptr p, base = 0;
       size_t asked = i < 3 ? (i + 1) * 1000 : i * MIB + 5, bytes = 0;
       unsigned long long id = 0, inside = 0;
-      SAY(cudaMalloc((void **)&p, asked));
-      SAY(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
-      SAY(cuPointerGetAttribute(&inside, CU_POINTER_ATTRIBUTE_BUFFER_ID, p + asked - 1));
-      SAY(cuMemGetAddressRange(&base, &bytes, p + asked / 2));
+      PRINT(cudaMalloc((void **)&p, asked));
+      PRINT(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
+      PRINT(cuPointerGetAttribute(&inside, CU_POINTER_ATTRIBUTE_BUFFER_ID, p + asked - 1));
+      PRINT(cuMemGetAddressRange(&base, &bytes, p + asked / 2));
       printf("one id %d range %d %zu\n", id == inside, base == p, bytes);
       for (unsigned k = 0; k < known; k++)
         twice += seen[k] == id;
       if (known < MOST) seen[known++] = id;
-      SAY(cudaFree((void *)p));
+      PRINT(cudaFree((void *)p));
       printf("gone %d\n", (int)cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
     }
   printf("ids seen twice: %u\n", twice);
@@ -337,17 +337,17 @@ static void managed_waits(void)
   unsigned *managed;
   void *other;
   cudaStream_t s;
-  SAY(cudaMallocManaged((void **)&managed, MIB, cudaMemAttachGlobal));
-  SAY(cudaMalloc(&other, 2 * MIB));
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaMallocManaged((void **)&managed, MIB, cudaMemAttachGlobal));
+  PRINT(cudaMalloc(&other, 2 * MIB));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   for (unsigned round = 1; round < 4; round++) {
-    SAY(trap_launch_fill(s, managed, MIB / 4, round, SLOW));
-    SAY(cudaFree(other));
+    PRINT(trap_launch_fill(s, managed, MIB / 4, round, SLOW));
+    PRINT(cudaFree(other));
     printf("%u %u\n", managed[0], managed[MIB / 4 - 1]);
-    SAY(cudaMalloc(&other, 2 * MIB));
+    PRINT(cudaMalloc(&other, 2 * MIB));
   }
-  SAY(cudaFree(managed));
-  SAY(cudaFree(other));
+  PRINT(cudaFree(managed));
+  PRINT(cudaFree(other));
 }
 
 /* ---- two devices ----------------------------------------------------------------------------- */
@@ -362,17 +362,17 @@ static void two_get(two *t, size_t bytes)
 {
   t->n = (unsigned)(bytes / sizeof *t->p[0]);
   for (int i = 0; i < 2; i++) {
-    SAY(cudaSetDevice(i));
-    SAY(cudaMalloc((void **)&t->p[i], bytes));
-    SAY(cudaMemset(t->p[i], 0, bytes));
-    SAY(cudaDeviceSynchronize());
+    PRINT(cudaSetDevice(i));
+    PRINT(cudaMalloc((void **)&t->p[i], bytes));
+    PRINT(cudaMemset(t->p[i], 0, bytes));
+    PRINT(cudaDeviceSynchronize());
   }
 }
 
 static void two_give(two *t)
 {
-  SAY(cudaFree(t->p[0]));
-  SAY(cudaFree(t->p[1]));
+  PRINT(cudaFree(t->p[0]));
+  PRINT(cudaFree(t->p[1]));
 }
 
 /* From device `from`, in its stream: behind slow work there, ahead of more. */
@@ -380,16 +380,16 @@ static void send_on(two *t, int from, unsigned value, bool by_device)
 {
   int to = !from;
   size_t bytes = t->n * sizeof *t->p[0];
-  SAY(cudaSetDevice(from));
-  SAY(trap_launch_fill(t->s[from], t->p[from], t->n, value, SLOW / 8));
+  PRINT(cudaSetDevice(from));
+  PRINT(trap_launch_fill(t->s[from], t->p[from], t->n, value, SLOW / 8));
   if (by_device)
-    SAY(cudaMemcpyPeerAsync(t->p[to], to, t->p[from], from, bytes, t->s[from]));
+    PRINT(cudaMemcpyPeerAsync(t->p[to], to, t->p[from], from, bytes, t->s[from]));
   else
-    SAY(cudaMemcpyAsync(t->p[to], t->p[from], bytes, cudaMemcpyDefault, t->s[from]));
-  SAY(trap_launch_fill(t->s[from], t->p[from], t->n, value + 1, 0));
-  SAY(cudaStreamSynchronize(t->s[from]));
+    PRINT(cudaMemcpyAsync(t->p[to], t->p[from], bytes, cudaMemcpyDefault, t->s[from]));
+  PRINT(trap_launch_fill(t->s[from], t->p[from], t->n, value + 1, 0));
+  PRINT(cudaStreamSynchronize(t->s[from]));
   printf("wrong %u", trap_wrong(t->p[from], t->n, value + 1, t->s[from]));
-  SAY(cudaSetDevice(to));
+  PRINT(cudaSetDevice(to));
   printf(" %u\n", trap_wrong(t->p[to], t->n, value, t->s[to]));
 }
 
@@ -398,14 +398,14 @@ static void send_and_free(two *t, unsigned value)
 {
   unsigned *again;
   size_t bytes = t->n * sizeof *t->p[0];
-  SAY(cudaSetDevice(0));
-  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value, SLOW / 8));
-  SAY(cudaMemcpyAsync(t->p[1], t->p[0], bytes, cudaMemcpyDeviceToDevice, t->s[0]));
-  SAY(cudaFree(t->p[0]));
-  SAY(cudaMalloc((void **)&again, bytes));
-  SAY(cudaMemset(again, 0xff, bytes));
-  SAY(cudaDeviceSynchronize());
-  SAY(cudaSetDevice(1));
+  PRINT(cudaSetDevice(0));
+  PRINT(trap_launch_fill(t->s[0], t->p[0], t->n, value, SLOW / 8));
+  PRINT(cudaMemcpyAsync(t->p[1], t->p[0], bytes, cudaMemcpyDeviceToDevice, t->s[0]));
+  PRINT(cudaFree(t->p[0]));
+  PRINT(cudaMalloc((void **)&again, bytes));
+  PRINT(cudaMemset(again, 0xff, bytes));
+  PRINT(cudaDeviceSynchronize());
+  PRINT(cudaSetDevice(1));
   printf("wrong %u\n", trap_wrong(t->p[1], t->n, value, t->s[1]));
   t->p[0] = again;
 }
@@ -414,14 +414,14 @@ static void both_ways(two *t, unsigned value)
 {
   size_t half = t->n / 2;
   for (int i = 0; i < 2; i++) {
-    SAY(cudaSetDevice(i));
-    SAY(trap_launch_fill(t->s[i], t->p[i], t->n, value + (unsigned)i, SLOW / 8));
-    SAY(cudaStreamSynchronize(t->s[i]));
+    PRINT(cudaSetDevice(i));
+    PRINT(trap_launch_fill(t->s[i], t->p[i], t->n, value + (unsigned)i, SLOW / 8));
+    PRINT(cudaStreamSynchronize(t->s[i]));
   }
   for (int i = 0; i < 2; i++)
-    SAY(cudaMemcpyPeerAsync(t->p[!i] + half, !i, t->p[i], i, half * sizeof *t->p[0], t->s[i]));
+    PRINT(cudaMemcpyPeerAsync(t->p[!i] + half, !i, t->p[i], i, half * sizeof *t->p[0], t->s[i]));
   for (int i = 0; i < 2; i++) {
-    SAY(cudaStreamSynchronize(t->s[i]));
+    PRINT(cudaStreamSynchronize(t->s[i]));
     printf("wrong %u %u\n", trap_wrong(t->p[i], (unsigned)half, value + (unsigned)i, t->s[i]),
            trap_wrong(t->p[!i] + half, (unsigned)half, value + (unsigned)i, t->s[!i]));
   }
@@ -430,13 +430,13 @@ static void both_ways(two *t, unsigned value)
 static void peer_errors(two *t)
 {
   size_t bytes = t->n * sizeof *t->p[0];
-  SAY(cudaMemcpyPeerAsync(t->p[1], 7, t->p[0], 0, bytes, t->s[0]));
-  SAY(cudaMemcpyAsync(t->p[1], t->p[0], bytes + 8 * MIB, cudaMemcpyDefault, t->s[0]));
-  SAY(cudaGetLastError());
-  SAY(cudaMemcpyPeer(t->p[1], 1, t->p[0], 0, bytes));
-  SAY(cudaDeviceSynchronize());
-  SAY(cudaMemcpy(t->p[0], t->p[1], bytes, cudaMemcpyDefault));
-  SAY(cudaDeviceSynchronize());
+  PRINT(cudaMemcpyPeerAsync(t->p[1], 7, t->p[0], 0, bytes, t->s[0]));
+  PRINT(cudaMemcpyAsync(t->p[1], t->p[0], bytes + 8 * MIB, cudaMemcpyDefault, t->s[0]));
+  PRINT(cudaGetLastError());
+  PRINT(cudaMemcpyPeer(t->p[1], 1, t->p[0], 0, bytes));
+  PRINT(cudaDeviceSynchronize());
+  PRINT(cudaMemcpy(t->p[0], t->p[1], bytes, cudaMemcpyDefault));
+  PRINT(cudaDeviceSynchronize());
 }
 
 /* Copies between two devices, without peer access and then with it. */
@@ -444,8 +444,8 @@ static void peer_copies(void)
 {
   two t = {.n = 0};
   for (int i = 0; i < 2; i++) {
-    SAY(cudaSetDevice(i));
-    SAY(cudaStreamCreateWithFlags(&t.s[i], cudaStreamNonBlocking));
+    PRINT(cudaSetDevice(i));
+    PRINT(cudaStreamCreateWithFlags(&t.s[i], cudaStreamNonBlocking));
   }
   for (unsigned round = 0; round < 6; round++) {
     two_get(&t, (round % 2 ? 41 : 4) * MIB + 84);
@@ -456,8 +456,8 @@ static void peer_copies(void)
     peer_errors(&t);
     two_give(&t);
     if (round != 3) continue;
-    SAY(cudaSetDevice(0));
-    SAY(cudaDeviceEnablePeerAccess(1, 0));
+    PRINT(cudaSetDevice(0));
+    PRINT(cudaDeviceEnablePeerAccess(1, 0));
   }
 }
 
@@ -492,31 +492,33 @@ static void peer_between(two *t, int way, unsigned value)
 {
   two q = {.n = 0};
   two_get(&q, t->n * sizeof *t->p[0]);
-  SAY(cudaSetDevice(0));
-  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value, SLOW / 8));
+  PRINT(cudaSetDevice(0));
+  PRINT(trap_launch_fill(t->s[0], t->p[0], t->n, value, SLOW / 8));
   printf("copied %d\n", peer_copy(way, t));
-  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value + 1, 0));
-  SAY(cudaSetDevice(1));
-  SAY(cudaMemcpyAsync(q.p[1], t->p[1], t->n * sizeof *t->p[0], cudaMemcpyDeviceToDevice, t->s[1]));
-  SAY(cudaStreamSynchronize(t->s[1]));
+  PRINT(trap_launch_fill(t->s[0], t->p[0], t->n, value + 1, 0));
+  PRINT(cudaSetDevice(1));
+  PRINT(
+      cudaMemcpyAsync(q.p[1], t->p[1], t->n * sizeof *t->p[0], cudaMemcpyDeviceToDevice, t->s[1]));
+  PRINT(cudaStreamSynchronize(t->s[1]));
   printf("wrong %u\n", trap_wrong(q.p[1], t->n, value, t->s[1]));
-  SAY(cudaSetDevice(0));
-  SAY(cudaStreamSynchronize(t->s[0]));
+  PRINT(cudaSetDevice(0));
+  PRINT(cudaStreamSynchronize(t->s[0]));
   two_give(&q);
 }
 
 /* In a default stream it comes after, and before, what is in streams that wait for that one. */
 static void default_between(two *t, int way, unsigned value, cudaStream_t s)
 {
-  SAY(cudaSetDevice(0));
-  SAY(trap_launch_fill(way == OWN_DEFAULT ? cudaStreamPerThread : s, t->p[0], t->n, value,
-                       SLOW / 8));
+  PRINT(cudaSetDevice(0));
+  PRINT(trap_launch_fill(way == OWN_DEFAULT ? cudaStreamPerThread : s, t->p[0], t->n, value,
+                         SLOW / 8));
   printf("copied %d\n", peer_copy(way, t));
-  SAY(trap_launch_fill(way == OWN_DEFAULT ? cudaStreamPerThread : s, t->p[0], t->n, value + 1, 0));
-  SAY(cudaDeviceSynchronize());
-  SAY(cudaSetDevice(1));
+  PRINT(
+      trap_launch_fill(way == OWN_DEFAULT ? cudaStreamPerThread : s, t->p[0], t->n, value + 1, 0));
+  PRINT(cudaDeviceSynchronize());
+  PRINT(cudaSetDevice(1));
   printf("wrong %u\n", trap_wrong(t->p[1], t->n, value, t->s[1]));
-  SAY(cudaSetDevice(0));
+  PRINT(cudaSetDevice(0));
 }
 
 static _Atomic int let_go;
@@ -532,14 +534,14 @@ static void CUDART_CB until_let_go(void *unused)
 static void peer_returns(two *t, int way, unsigned value)
 {
   let_go = 0;
-  SAY(cudaSetDevice(0));
-  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value, 0));
-  SAY(cudaStreamSynchronize(t->s[0]));
-  SAY(cudaLaunchHostFunc(t->s[0], until_let_go, NULL));
+  PRINT(cudaSetDevice(0));
+  PRINT(trap_launch_fill(t->s[0], t->p[0], t->n, value, 0));
+  PRINT(cudaStreamSynchronize(t->s[0]));
+  PRINT(cudaLaunchHostFunc(t->s[0], until_let_go, NULL));
   printf("copied %d\n", peer_copy(way, t));
   let_go = 1;
-  SAY(cudaDeviceSynchronize());
-  SAY(cudaSetDevice(1));
+  PRINT(cudaDeviceSynchronize());
+  PRINT(cudaSetDevice(1));
   printf("wrong %u\n", trap_wrong(t->p[1], t->n, value, t->s[1]));
 }
 
@@ -549,11 +551,11 @@ static void peer_order(void)
   two t = {.n = 0};
   cudaStream_t blocking;
   for (int i = 0; i < 2; i++) {
-    SAY(cudaSetDevice(i));
-    SAY(cudaStreamCreateWithFlags(&t.s[i], cudaStreamNonBlocking));
+    PRINT(cudaSetDevice(i));
+    PRINT(cudaStreamCreateWithFlags(&t.s[i], cudaStreamNonBlocking));
   }
-  SAY(cudaSetDevice(0));
-  SAY(cudaStreamCreate(&blocking));
+  PRINT(cudaSetDevice(0));
+  PRINT(cudaStreamCreate(&blocking));
   for (unsigned round = 0; round < 2; round++) {
     two_get(&t, (round ? 41 : 4) * MIB + 84);
     for (int way = 0; way < PEER_WAYS; way++) {
@@ -571,22 +573,22 @@ static void pinned_elsewhere(void)
 {
   unsigned *pinned, *p, bad = 0;
   cudaStream_t s;
-  SAY(cudaSetDevice(1));
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-  SAY(cudaMalloc((void **)&p, MIB));
+  PRINT(cudaSetDevice(1));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaMalloc((void **)&p, MIB));
   for (unsigned round = 0; round < 4; round++) {
-    SAY(cudaSetDevice(0));
-    SAY(cudaMallocHost((void **)&pinned, MIB));
+    PRINT(cudaSetDevice(0));
+    PRINT(cudaMallocHost((void **)&pinned, MIB));
     for (unsigned i = 0; i < MIB / 4; i++)
       pinned[i] = round;
-    SAY(cudaSetDevice(1));
-    SAY(cudaMemcpyAsync(p, pinned, MIB, cudaMemcpyHostToDevice, s));
-    SAY(cudaStreamSynchronize(s));
-    SAY(cudaFreeHost(pinned));
+    PRINT(cudaSetDevice(1));
+    PRINT(cudaMemcpyAsync(p, pinned, MIB, cudaMemcpyHostToDevice, s));
+    PRINT(cudaStreamSynchronize(s));
+    PRINT(cudaFreeHost(pinned));
     bad += trap_wrong(p, MIB / 4, round, s);
   }
   printf("wrong %u\n", bad);
-  SAY(cudaFree(p));
+  PRINT(cudaFree(p));
 }
 
 /* "A memory copy will succeed even if it is issued to a stream that is not associated to the
@@ -597,23 +599,23 @@ static void streams_of_others(void)
   unsigned *host = malloc(N * sizeof *host), *back = malloc(N * sizeof *back), bad = 0;
   unsigned *p = NULL, *again = NULL;
   cudaStream_t s = NULL;
-  SAY(cudaSetDevice(0));
-  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-  SAY(cudaSetDevice(1));
+  PRINT(cudaSetDevice(0));
+  PRINT(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  PRINT(cudaSetDevice(1));
   for (unsigned round = 0; round < 8; round++) {
     for (unsigned i = 0; i < N; i++)
       host[i] = round + 1;
     memset(back, 0, N * sizeof *back);
-    SAY(cudaMalloc((void **)&p, N * sizeof *p));
-    SAY(cudaMemcpyAsync(p, host, N * sizeof *p, cudaMemcpyHostToDevice, s));
-    SAY(cudaMemcpyAsync(back, p, N * sizeof *p, cudaMemcpyDeviceToHost, s));
-    SAY(cudaStreamSynchronize(s));
+    PRINT(cudaMalloc((void **)&p, N * sizeof *p));
+    PRINT(cudaMemcpyAsync(p, host, N * sizeof *p, cudaMemcpyHostToDevice, s));
+    PRINT(cudaMemcpyAsync(back, p, N * sizeof *p, cudaMemcpyDeviceToHost, s));
+    PRINT(cudaStreamSynchronize(s));
     for (unsigned i = 0; i < N; i++)
       bad += back[i] != round + 1;
-    SAY(cudaFree(p));
-    SAY(cudaMalloc((void **)&again, N * sizeof *p));
-    SAY(cudaMemset(again, 0, N * sizeof *p));
-    SAY(cudaFree(again));
+    PRINT(cudaFree(p));
+    PRINT(cudaMalloc((void **)&again, N * sizeof *p));
+    PRINT(cudaMemset(again, 0, N * sizeof *p));
+    PRINT(cudaFree(again));
   }
   printf("wrong %u\n", bad);
   free(host);

@@ -351,7 +351,7 @@ static CUresult copy_within(CUdeviceptr p, void *h, CUstream s)
   return cuMemcpyDtoDAsync_v2(p, p + CARD_BYTES / 2, CARD_BYTES / 2, s);
 }
 
-static CUresult fill(CUdeviceptr p, void *h, CUstream s)
+static CUresult fill_bytes(CUdeviceptr p, void *h, CUstream s)
 {
   (void)h;
   return cuMemsetD8Async(p, 1, CARD_BYTES, s);
@@ -367,7 +367,7 @@ START_TEST(the_devices_clock_sees_the_cards_bandwidths)
   ck_assert(elapsed(s, copy_in, p, pinned) >= (float)(CARD_BYTES / 25.13e6));
   ck_assert(elapsed(s, copy_in, p, pageable) >= (float)(CARD_BYTES / 6e6));
   ck_assert(elapsed(s, copy_within, p, NULL) >= (float)(CARD_BYTES / 2.0 / 1019.5e6));
-  ck_assert(elapsed(s, fill, p, NULL) >= (float)(CARD_BYTES / 2039e6));
+  ck_assert(elapsed(s, fill_bytes, p, NULL) >= (float)(CARD_BYTES / 2039e6));
   free(pageable);
 }
 END_TEST

@@ -252,15 +252,15 @@ static double moved_by_add(const what *w)
  * printed about that. */
 static weir_blas blas_or_default(weir_blas blas)
 {
-  static bool said;
+  static bool printed;
   weir_tensor *c = NULL;
   if (blas == WEIR_BLAS_BUILTIN) return blas;
   MUST(weir_set_blas(WEIR_BLAS_VENDOR));
   weir_status st = weir_matmul(&c, x, y);
   weir_tensor_release(c);
   if (!st) return WEIR_BLAS_VENDOR;
-  if (!said) (void)fprintf(stderr, "gpu_tensor: without cuBLAS: %s\n", weir_error_message());
-  said = true;
+  if (!printed) (void)fprintf(stderr, "gpu_tensor: without cuBLAS: %s\n", weir_error_message());
+  printed = true;
   return WEIR_BLAS_AUTO;
 }
 

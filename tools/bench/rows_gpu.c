@@ -40,7 +40,7 @@ static void alone(measured *m, const row *r)
 }
 
 /* args: the same, and what of it to compare with. */
-static void beside(measured *m, const row *r)
+static void compared(measured *m, const row *r)
 {
   const char *const with[] = {bench_text("%s/bench/%s", bench_build, r->args[0]), r->args[1], NULL};
   const char *const without[] = {with[0], r->args[2], NULL};
@@ -49,22 +49,22 @@ static void beside(measured *m, const row *r)
 
 const row rows_gpu[] = {
     AT_MOST("gpu-hit", "GPU: hit, malloc + free", "ns", 15, alone, NULL, "gpu", "hit"),
-    AT_MOST("gpu-async", "GPU: hit / cudaMallocAsync + FreeAsync", "x", 1, beside, NULL, "gpu",
+    AT_MOST("gpu-async", "GPU: hit / cudaMallocAsync + FreeAsync", "x", 1, compared, NULL, "gpu",
             "hit", "async"),
-    AT_MOST("gpu-malloc", "GPU: 32 MiB / cudaMalloc + cudaFree", "x", 1, beside, NULL, "gpu",
+    AT_MOST("gpu-malloc", "GPU: 32 MiB / cudaMalloc + cudaFree", "x", 1, compared, NULL, "gpu",
             "large", "malloc"),
     AT_MOST("gpu-pinned", "GPU: pinned hit, malloc + free", "ns", 30, alone, NULL, "gpu", "pinned"),
-    AT_MOST("gpu-dispatch", "GPU: add of 1 element / a launch", "x", 1.5, beside, NULL,
+    AT_MOST("gpu-dispatch", "GPU: add of 1 element / a launch", "x", 1.5, compared, NULL,
             "gpu_tensor", "dispatch", "launch"),
     /* What is moved a second, by what a copy within the device moves. */
-    AT_LEAST("gpu-add", "GPU: add of 64 MiB / copy there", "x", 0.9, beside, NULL, "gpu_tensor",
+    AT_LEAST("gpu-add", "GPU: add of 64 MiB / copy there", "x", 0.9, compared, NULL, "gpu_tensor",
              "add", "d2d"),
-    AT_LEAST("gpu-sum", "GPU: sum of 64 MiB / copy there", "x", 0.9, beside, NULL, "gpu_tensor",
+    AT_LEAST("gpu-sum", "GPU: sum of 64 MiB / copy there", "x", 0.9, compared, NULL, "gpu_tensor",
              "sum", "d2d"),
     /* The engine's kernels by cuBLAS. */
-    AT_LEAST("gpu-gemm", "GPU: matmul, built in / cuBLAS", "x", 0.4, beside, NULL, "gpu_tensor",
+    AT_LEAST("gpu-gemm", "GPU: matmul, built in / cuBLAS", "x", 0.4, compared, NULL, "gpu_tensor",
              "gemm-float32-builtin", "gemm-float32"),
-    AT_LEAST("gpu-gemv", "GPU: vector-matrix, built in / copy", "x", 0.5, beside, NULL,
+    AT_LEAST("gpu-gemv", "GPU: vector-matrix, built in / copy", "x", 0.5, compared, NULL,
              "gpu_tensor", "gemv-builtin", "d2d"),
     {0},
 };

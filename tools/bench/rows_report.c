@@ -1,4 +1,4 @@
-/* rows_report.c: what the time and memory of reports are beside SQLite's own scan of the trace.
+/* rows_report.c: what the time and memory of reports are by SQLite's own scan of the trace.
  *
  * The scan reads each event's narrow row once (rows of event_row), and its processor time is the
  * unit: a report that is twice that has decoded what it needs and little more. Page, diff and

@@ -22,7 +22,7 @@ static bool has_openblas(measured *m)
   return !m->absent;
 }
 
-static void beside_openblas(measured *m, const row *r)
+static void against_openblas(measured *m, const row *r)
 {
   if (has_openblas(m)) measure_child(m, r);
 }
@@ -58,9 +58,9 @@ const row rows_tensor[] = {
              "64 MiB of float32, one thread, in turn", "copy"),
     AT_LEAST("tensor-stream", "add of 64 MiB / a loop in C", "x", 0.9, measure_child,
              "a += b of 64 MiB, the same loop in C, one thread, in turn", "stream"),
-    AT_LEAST("tensor-blas", "matmul / OpenBLAS called directly", "x", 0.95, beside_openblas,
+    AT_LEAST("tensor-blas", "matmul / OpenBLAS called directly", "x", 0.95, against_openblas,
              "weir_matmul, float32, 128 to 1024, the worst; one thread", "blas"),
-    AT_LEAST("tensor-builtin", "matmul, built in / OpenBLAS", "x", 0.4, beside_openblas,
+    AT_LEAST("tensor-builtin", "matmul, built in / OpenBLAS", "x", 0.4, against_openblas,
              "float32, 128 to 1024, the worst; OpenBLAS told this processor's kernels", "builtin"),
     AT_LEAST("tensor-share", "add of 131072, 2 threads / 1", "x", 1.25, measure_child,
              "bursts of 100 in turn", "share"),

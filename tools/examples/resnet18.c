@@ -43,18 +43,18 @@ static weir_status block_forward(weir_tensor **out, weir_module *self, weir_tens
                                  int count)
 {
   WEIR_TENSOR x = NULL;
-  WEIR_TENSOR beside = NULL;
+  WEIR_TENSOR shortcut = NULL;
   WEIR_TENSOR sum = NULL;
   if (count != 1) return weir_fail(WEIR_EINVAL, "BasicBlock takes 1 tensor, not %d", count);
   x = weir_tensor_retain(in[0]);
-  beside = weir_tensor_retain(in[0]);
+  shortcut = weir_tensor_retain(in[0]);
   TRY(run_child(self, "conv1", &x));
   TRY(run_child(self, "bn1", &x));
   TRY(run_child(self, "relu", &x));
   TRY(run_child(self, "conv2", &x));
   TRY(run_child(self, "bn2", &x));
-  if (weir_module_child(self, "downsample")) TRY(run_child(self, "downsample", &beside));
-  TRY(weir_add(&sum, x, beside));
+  if (weir_module_child(self, "downsample")) TRY(run_child(self, "downsample", &shortcut));
+  TRY(weir_add(&sum, x, shortcut));
   return weir_module_call(out, weir_module_child(self, "relu"), sum);
 }
 

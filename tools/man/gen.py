@@ -230,10 +230,10 @@ def write_semantics(out, version, families):
 
 
 def main(out, version):
-    told = {h for _, _, hs in FAMILIES for h in hs}
+    listed = {h for _, _, hs in FAMILIES for h in hs}
     families = list(FAMILIES)
     for h in sorted(os.listdir('core/weir')):
-        if h.endswith('.h') and 'core/weir/' + h not in told:
+        if h.endswith('.h') and 'core/weir/' + h not in listed:
             families.append(('weir_' + h[:-2], 'see the description', ['core/weir/' + h]))
     os.makedirs(out, exist_ok=True)
     for old in os.listdir(out):

@@ -59,8 +59,8 @@ def include_edges(files):
     for path in files:
         with open(path, encoding='utf-8', errors='replace') as f:
             for name in INCLUDE.findall(f.read()):
-                beside = os.path.join(os.path.dirname(path), name)
-                for target in (name, beside):
+                sibling = os.path.join(os.path.dirname(path), name)
+                for target in (name, sibling):
                     if target in known:
                         yield path, target, 'includes ' + os.path.basename(target)
                         break

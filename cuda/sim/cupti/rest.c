@@ -24,10 +24,10 @@ enum {
 #undef N
 };
 
-static __attribute__((unused)) int not_supported(_Atomic bool *said, const char *name)
+static __attribute__((unused)) int not_supported(_Atomic bool *reported, const char *name)
 {
   char text[200];
-  if (atomic_exchange(said, true)) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (atomic_exchange(reported, true)) return CUPTI_ERROR_NOT_SUPPORTED;
   int n = snprintf(text, sizeof text,
                    "weir sim: %s is not done by the software device: answers %d "
                    "(CUPTI_ERROR_NOT_SUPPORTED)\n",
@@ -73,7 +73,7 @@ CUPTI_API int cuptiGetResultString(int result, const char **name)
   CUPTI_API int name(void);                                                                        \
   int name(void)                                                                                   \
   {                                                                                                \
-    static _Atomic bool said;                                                                      \
-    return not_supported(&said, #name);                                                            \
+    static _Atomic bool reported;                                                                  \
+    return not_supported(&reported, #name);                                                        \
   }
 #include "cupti.gen.h"

@@ -77,7 +77,7 @@ __attribute__((visibility("default"))) int weir_sim_set_card(const char *name)
   for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
     if (name && strcmp(cards[i].name, name) == 0) found = &cards[i];
   if (name && *name && !found) {
-    sim_say_once(NULL, "weir sim: no costs of this card are known: %s", name);
+    sim_print_once(NULL, "weir sim: no costs of this card are known: %s", name);
     return CUDA_ERROR_INVALID_VALUE;
   }
   atomic_store(&the_card, found);

@@ -160,8 +160,8 @@ static int device_count_of(void)
   char *end;
   long n = strtol(text, &end, 10);
   if (*end || n < 0 || n > SIM_MAX_DEVICES) {
-    sim_say_once(NULL, "weir sim: WEIR_SIM_DEVICES=%s is not a number from 0 to %d; 1 is used",
-                 text, SIM_MAX_DEVICES);
+    sim_print_once(NULL, "weir sim: WEIR_SIM_DEVICES=%s is not a number from 0 to %d; 1 is used",
+                   text, SIM_MAX_DEVICES);
     return 1;
   }
   return (int)n;

@@ -31,7 +31,7 @@ size_t sim_parse_bytes(const char *text, size_t otherwise)
   const char *p = text;
   double n = number_of_link(&p, 1024);
   if (*p || n < 0 || n > 1e15) {
-    sim_say_once(NULL, "weir sim: not a number of bytes: %s", text);
+    sim_print_once(NULL, "weir sim: not a number of bytes: %s", text);
     return otherwise;
   }
   return (size_t)n;
@@ -77,7 +77,7 @@ __attribute__((visibility("default"))) int weir_sim_set_link(const char *list)
   char *rest = copy;
   for (char *entry; (entry = strsep(&rest, ","));) {
     if (!*entry || read_link(entry)) continue;
-    sim_say_once(NULL, "weir sim: link not understood (DIRECTION:BANDWIDTH:LATENCY): %s", entry);
+    sim_print_once(NULL, "weir sim: link not understood (DIRECTION:BANDWIDTH:LATENCY): %s", entry);
     result = CUDA_ERROR_INVALID_VALUE;
   }
   bool slow = false;

@@ -30,9 +30,9 @@ uint64_t sim_now_ns(void)
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void sim_say_once(_Atomic bool *said, const char *format, ...)
+void sim_print_once(_Atomic bool *reported, const char *format, ...)
 {
-  if (said && atomic_exchange(said, true)) return;
+  if (reported && atomic_exchange(reported, true)) return;
   char line[512];
   va_list list;
   va_start(list, format);
@@ -45,9 +45,9 @@ void sim_say_once(_Atomic bool *said, const char *format, ...)
   (void)written;
 }
 
-bool sim_say_and_note(const char *text)
+bool sim_print_and_note(const char *text)
 {
-  sim_say_once(NULL, "%s", text);
+  sim_print_once(NULL, "%s", text);
   void (*note)(const char *) = NULL;
   *(void **)&note = dlsym(RTLD_DEFAULT, "weir_note");
   if (note) note(text);
@@ -175,5 +175,5 @@ __attribute__((destructor)) static void write_counts(void)
     if (n) (void)fprintf(f, "%s %llu\n", sim_api_names[i], (unsigned long long)n);
   }
   pthread_mutex_unlock(&threads_lock);
-  if (fclose(f)) sim_say_once(NULL, "weir sim: cannot write the counts to %s", path);
+  if (fclose(f)) sim_print_once(NULL, "weir sim: cannot write the counts to %s", path);
 }

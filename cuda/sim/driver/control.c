@@ -64,7 +64,7 @@ SIM_EXPORT int weir_sim_set_fail(const char *list)
     if (rule_count < 64 && read_rule(entry, &rules[rule_count])) {
       rule_count++;
     } else {
-      sim_say_once(NULL, "weir sim: fault not understood (FUNCTION:CALL=ERROR): %s", entry);
+      sim_print_once(NULL, "weir sim: fault not understood (FUNCTION:CALL=ERROR): %s", entry);
       result = CUDA_ERROR_INVALID_VALUE;
     }
   }

@@ -8,13 +8,13 @@
 
 CUresult sim_not_supported(unsigned api, bool done)
 {
-  static _Atomic bool said[SIM_API_COUNT];
+  static _Atomic bool reported[SIM_API_COUNT];
   char text[400];
-  if (atomic_exchange(&said[api], true)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (atomic_exchange(&reported[api], true)) return CUDA_ERROR_NOT_SUPPORTED;
   const char *how = done ? "does not do what it was asked" : "is not done by the software device";
   (void)snprintf(text, sizeof text, "weir sim: %s %s: answers 801 (CUDA_ERROR_NOT_SUPPORTED)",
                  sim_api_names[api], how);
-  sim_say_and_note(text);
+  sim_print_and_note(text);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

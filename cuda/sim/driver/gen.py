@@ -85,7 +85,7 @@ class Api:
         return core in self.ptds or (core in self.ptsz and not self.has_stream(core))
 
     def core(self, name):
-        """the implementation behind an exported name, None if there is none"""
+        """the implementation of an exported name, None if there is none"""
         base = re.sub(r"_pt(ds|sz)$", "", name)
         if base in self.done:
             return base

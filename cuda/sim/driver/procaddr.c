@@ -65,12 +65,12 @@ CUresult sim_cuGetProcAddress(const char *symbol, void **function, int version, 
  */
 CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
 {
-  static _Atomic bool said;
+  static _Atomic bool reported;
   if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
   *table = NULL;
-  sim_say_once(&said,
-               "weir sim: this program has NVIDIA's own cudart linked in, which needs the real "
-               "driver; build it with `nvcc -cudart shared` or run it on a GPU");
+  sim_print_once(&reported,
+                 "weir sim: this program has NVIDIA's own cudart linked in, which needs the real "
+                 "driver; build it with `nvcc -cudart shared` or run it on a GPU");
   return CUDA_ERROR_NOT_FOUND;
 }
 

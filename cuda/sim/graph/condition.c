@@ -218,14 +218,15 @@ static void run_body(struct body *b, CUstream s)
 
 static void run_while(struct condition_op *w, CUstream s)
 {
-  static _Atomic bool said;
+  static _Atomic bool reported;
   struct sim_condition *c = w->condition;
   while (value_of(c) && goes_on(s)) {
     uint32_t sets = __atomic_load_n(&c->is.sets, __ATOMIC_RELAXED);
     run_body(w->bodies, s);
     if (!w->bodies->skips || sets != __atomic_load_n(&c->is.sets, __ATOMIC_RELAXED)) continue;
-    sim_say_once(&said, "weir sim: a graph's while loop lost kernels that have no host twin, and "
-                        "nobody set its condition: ended");
+    sim_print_once(&reported,
+                   "weir sim: a graph's while loop lost kernels that have no host twin, and "
+                   "nobody set its condition: ended");
     return;
   }
 }

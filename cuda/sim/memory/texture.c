@@ -51,7 +51,7 @@ static CUresult set_format(struct weir_texture *t, CUarray_format format, unsign
   return CUDA_ERROR_NOT_SUPPORTED; /* video and compressed formats */
 }
 
-static CUresult behind_array(struct weir_texture *t, CUarray a)
+static CUresult point_at_array(struct weir_texture *t, CUarray a)
 {
   if (!sim_arena_has(&sim_arrays, a)) return CUDA_ERROR_INVALID_HANDLE;
   bool layered = a->shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
@@ -78,7 +78,7 @@ static bool is_memory(CUdeviceptr p, size_t bytes)
   return bytes && sim_range_reach(p, bytes, &readers, &writers);
 }
 
-static CUresult behind_memory(struct weir_texture *t, CUdeviceptr p, size_t bytes)
+static CUresult point_at_memory(struct weir_texture *t, CUdeviceptr p, size_t bytes)
 {
   if (p % (size_t)attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) || !is_memory(p, bytes))
     return CUDA_ERROR_INVALID_VALUE;
@@ -87,7 +87,7 @@ static CUresult behind_memory(struct weir_texture *t, CUdeviceptr p, size_t byte
   return CUDA_SUCCESS;
 }
 
-static CUresult behind_linear(struct weir_texture *t, const CUDA_RESOURCE_DESC *r)
+static CUresult point_at_linear(struct weir_texture *t, const CUDA_RESOURCE_DESC *r)
 {
   CUresult error = set_format(t, r->res.linear.format, r->res.linear.numChannels);
   if (error) return error;
@@ -96,10 +96,10 @@ static CUresult behind_linear(struct weir_texture *t, const CUDA_RESOURCE_DESC *
     return CUDA_ERROR_INVALID_VALUE;
   t->size[0] = texels;
   t->size[1] = t->size[2] = 1;
-  return behind_memory(t, r->res.linear.devPtr, r->res.linear.sizeInBytes);
+  return point_at_memory(t, r->res.linear.devPtr, r->res.linear.sizeInBytes);
 }
 
-static CUresult behind_pitch(struct weir_texture *t, const CUDA_RESOURCE_DESC *r)
+static CUresult point_at_pitch(struct weir_texture *t, const CUDA_RESOURCE_DESC *r)
 {
   size_t width = r->res.pitch2D.width, height = r->res.pitch2D.height;
   size_t pitch = r->res.pitch2D.pitchInBytes;
@@ -116,20 +116,20 @@ static CUresult behind_pitch(struct weir_texture *t, const CUDA_RESOURCE_DESC *r
   t->size[1] = height;
   t->size[2] = 1;
   t->pitch = pitch;
-  return behind_memory(t, r->res.pitch2D.devPtr,
-                       (height - 1) * pitch + width * weir_texture_bytes(t));
+  return point_at_memory(t, r->res.pitch2D.devPtr,
+                         (height - 1) * pitch + width * weir_texture_bytes(t));
 }
 
-static CUresult behind(struct weir_texture *t, const CUDA_RESOURCE_DESC *r)
+static CUresult point_at(struct weir_texture *t, const CUDA_RESOURCE_DESC *r)
 {
   if (r->flags) return CUDA_ERROR_INVALID_VALUE;
   switch ((int)r->resType) {
   case CU_RESOURCE_TYPE_ARRAY:
-    return behind_array(t, r->res.array.hArray);
+    return point_at_array(t, r->res.array.hArray);
   case CU_RESOURCE_TYPE_LINEAR:
-    return behind_linear(t, r);
+    return point_at_linear(t, r);
   case CU_RESOURCE_TYPE_PITCH2D:
-    return behind_pitch(t, r);
+    return point_at_pitch(t, r);
   case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
     return CUDA_ERROR_NOT_SUPPORTED;
   default:
@@ -178,7 +178,7 @@ CUresult sim_cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *re
   struct texture t = {.resource = *resource, .how = *how, .viewed = view != NULL};
   if (view) t.view = *view;
   CUresult error = check_view(resource, view);
-  if (!error) error = behind(&t.is, resource);
+  if (!error) error = point_at(&t.is, resource);
   if (!error) error = set_reading(&t.is, how, resource->resType == CU_RESOURCE_TYPE_LINEAR);
   if (error) return error;
   struct texture *made = sim_arena_new(&textures);
@@ -234,7 +234,7 @@ CUresult sim_cuSurfObjectCreate(CUsurfObject *object, const CUDA_RESOURCE_DESC *
   if (!object || !resource || resource->resType != CU_RESOURCE_TYPE_ARRAY)
     return CUDA_ERROR_INVALID_VALUE;
   struct texture t = {.resource = *resource};
-  CUresult error = behind(&t.is, resource);
+  CUresult error = point_at(&t.is, resource);
   if (error) return error;
   if (!(resource->res.array.hArray->shape.Flags & CUDA_ARRAY3D_SURFACE_LDST))
     return CUDA_ERROR_INVALID_VALUE;

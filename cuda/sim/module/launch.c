@@ -81,8 +81,9 @@ static const struct weir_twin *checked(const struct weir_twin *twin, const char 
 {
   if (!twin) return NULL;
   if (twin->version >= 1 && twin->version <= WEIR_TWIN_VERSION && twin->run) return twin;
-  sim_say_once(NULL, "weir sim: the host twin of kernel %s is of version %u, not 1 to %u: not used",
-               name, twin->version, WEIR_TWIN_VERSION);
+  sim_print_once(NULL,
+                 "weir sim: the host twin of kernel %s is of version %u, not 1 to %u: not used",
+                 name, twin->version, WEIR_TWIN_VERSION);
   return NULL;
 }
 
@@ -128,10 +129,10 @@ static int compare_names(const void *a, const void *b)
  * looks at what its kernels should have written then sees bytes that it does not see without. */
 static void warn_of_untouched_memory(void)
 {
-  static _Atomic bool said;
+  static _Atomic bool reported;
   const char *mode = getenv("WEIR_MODE");
-  if ((mode && strcmp(mode, "observe") == 0) || atomic_exchange(&said, true)) return;
-  sim_say_and_note(
+  if ((mode && strcmp(mode, "observe") == 0) || atomic_exchange(&reported, true)) return;
+  sim_print_and_note(
       "weir sim: memory that a skipped kernel should have written holds what was there "
       "before, zeros or, from Weir's cache, an earlier block's bytes: a program that "
       "checks it may differ from a run without Weir");
@@ -141,16 +142,16 @@ static void warn_of_untouched_memory(void)
 static void say_skipped(const char *name)
 {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static void *said;
+  static void *reported;
   pthread_mutex_lock(&lock);
-  bool again = tfind(name, &said, compare_names) != NULL;
+  bool again = tfind(name, &reported, compare_names) != NULL;
   char *copy = again ? NULL : strdup(name);
-  if (copy) tsearch(copy, &said, compare_names);
+  if (copy) tsearch(copy, &reported, compare_names);
   pthread_mutex_unlock(&lock);
   if (again) return;
   char text[400];
   (void)snprintf(text, sizeof text, "weir sim: kernel %s has no host twin: skipped", name);
-  if (sim_say_and_note(text)) warn_of_untouched_memory();
+  if (sim_print_and_note(text)) warn_of_untouched_memory();
 }
 
 /* ---- running --------------------------------------------------------------------------------- */

@@ -402,11 +402,11 @@ CUresult sim_cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary l, cons
 CUresult sim_cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
                              CUlinkState *state)
 {
-  static _Atomic bool said;
+  static _Atomic bool reported;
   SIM_NEED_CURRENT();
   if (!state || (count && (!options || !values))) return CUDA_ERROR_INVALID_VALUE;
-  if (!atomic_exchange(&said, true))
-    sim_say_and_note("weir sim: cuLinkCreate: the software device has no compiler: answers 221 "
-                     "(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)");
+  if (!atomic_exchange(&reported, true))
+    sim_print_and_note("weir sim: cuLinkCreate: the software device has no compiler: answers 221 "
+                       "(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)");
   return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
 }

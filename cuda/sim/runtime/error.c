@@ -110,10 +110,11 @@ RT_API const char *CUDARTAPI cudaGetErrorString(cudaError_t error)
 
 /* The answer of what is not done: unsupported.c, which knows no type of ours. Reported once a name,
  * on stderr and, under Weir, in the trace. */
-int weir_rt_unsupported(int *said, const char *name);
-int weir_rt_unsupported(int *said, const char *name)
+int weir_rt_unsupported(int *reported, const char *name);
+int weir_rt_unsupported(int *reported, const char *name)
 {
-  if (__atomic_exchange_n(said, 1, __ATOMIC_RELAXED)) return (int)rt_note(cudaErrorNotSupported);
+  if (__atomic_exchange_n(reported, 1, __ATOMIC_RELAXED))
+    return (int)rt_note(cudaErrorNotSupported);
   char text[400];
   int n = snprintf(text, sizeof text,
                    "weir sim: %s is not done by the software device: answers 801 "

@@ -78,7 +78,7 @@ static bool collect_into(collect *o, const char *wanted)
     bool drained = follow_run(o, &j);
     job_look_for_driver(&j);
     complete = job_close(&j, drained);
-    if (complete) recover_left_behind(output);
+    if (complete) recover_left(output);
   }
   free(reserved);
   free(output);

@@ -597,7 +597,7 @@ bool collector_finish(collector *c, bool abandon, bool *lives)
  * while it made its spool. */
 static void remove_unborn(const char *dir)
 {
-  static const char *const about[] = {WEIR_SPOOL_BUDGET, WEIR_SPOOL_COLLECTOR, WEIR_SPOOL_SAID};
+  static const char *const about[] = {WEIR_SPOOL_BUDGET, WEIR_SPOOL_COLLECTOR, WEIR_SPOOL_REPORTED};
   DIR *d = opendir(dir);
   for (struct dirent *e; d && (e = readdir(d));) {
     const char *dot = strrchr(e->d_name, '.');

@@ -48,7 +48,7 @@ typedef struct left_folder {
   uint64_t bytes; /* that the spools take up */
 } left_folder;
 
-enum left_state { LEFT_COLLECTED, LEFT_EMPTY, LEFT_WRITTEN, LEFT_BEHIND };
+enum left_state { LEFT_COLLECTED, LEFT_EMPTY, LEFT_WRITTEN, LEFT_OVER };
 
 /* ---- is it left behind? ---------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static enum left_state look_at_folder(left_folder *f)
 {
   if (!take_lock(f)) return LEFT_COLLECTED;
   if (!has_spools(f->path) || !spool_list_operand(&f->spools, f->path)) return LEFT_EMPTY;
-  return has_no_writer(f) ? LEFT_BEHIND : LEFT_WRITTEN;
+  return has_no_writer(f) ? LEFT_OVER : LEFT_WRITTEN;
 }
 
 static void left_folder_clear(left_folder *f)
@@ -238,9 +238,9 @@ static void visit_folders(void (*visit)(left_folder *f, enum left_state state, v
 static void mention(const left_folder *f)
 {
   if (!cmd_chatty()) return;
-  char *said = cmd_format("%s/" WEIR_SPOOL_SAID, f->path);
-  int fd = open(said, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  free(said);
+  char *mark = cmd_format("%s/" WEIR_SPOOL_REPORTED, f->path);
+  int fd = open(mark, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  free(mark);
   if (fd < 0) return;
   (void)close(fd);
   cmd_message("an earlier run, whose collector was killed, left %u %s in %s: see 'weir recover'.",
@@ -251,7 +251,7 @@ static void take_up_own(left_folder *f, enum left_state state, void *context)
 {
   const char *own = context;
   if (state == LEFT_EMPTY) collector_discard(f->path);
-  if (state != LEFT_BEHIND) return;
+  if (state != LEFT_OVER) return;
   int bytes = folder_bytes(own);
   if (*f->trace && folder_bytes(f->trace) == bytes && !strncmp(f->trace, own, (size_t)bytes))
     (void)recover_folder(f);
@@ -259,7 +259,7 @@ static void take_up_own(left_folder *f, enum left_state state, void *context)
     mention(f);
 }
 
-void recover_left_behind(const char *trace)
+void recover_left(const char *trace)
 {
   bool on = true;
   const char *text = getenv("WEIR_RECOVER");
@@ -277,7 +277,7 @@ static void print_folder(left_folder *f, enum left_state state, void *context)
   static const char *const states[] = {[LEFT_COLLECTED] = "its collector lives",
                                        [LEFT_EMPTY] = "empty",
                                        [LEFT_WRITTEN] = "a program of it lives",
-                                       [LEFT_BEHIND] = "left behind"};
+                                       [LEFT_OVER] = "left behind"};
   unsigned *count = context;
   char text[32];
   ++*count;

@@ -49,7 +49,7 @@ typedef struct run {
   reaped end;        /* of the program */
   reaped *others;    /* all that were reaped: a spool may be found after its process is gone */
   unsigned count, room;
-  bool said_waiting;
+  bool printed_waiting;
   job job;
 } run;
 
@@ -252,10 +252,10 @@ static bool is_run_over(run *r)
   if (!r->ended) return false;
   if (stops_waiting(r)) return true;
   if (r->alone && !collector_live(r->job.collector)) return true;
-  if (!r->said_waiting && cmd_chatty())
+  if (!r->printed_waiting && cmd_chatty())
     cmd_message("waiting for processes that '%s' left behind; interrupt to finish without them.",
                 r->argv[0]);
-  r->said_waiting = true;
+  r->printed_waiting = true;
   return false;
 }
 
@@ -306,7 +306,7 @@ static void finish_run(run *r)
   bool complete = job_close(&r->job, drained);
   if (complete) print_result(r, events, no_gpu);
   free(no_gpu);
-  if (complete) recover_left_behind(r->job.output); /* else what is left is our own */
+  if (complete) recover_left(r->job.output); /* else what is left is our own */
 }
 
 /* Ends as the program did: the same status, or the same signal without a second core dump. */
