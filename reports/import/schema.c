@@ -401,6 +401,9 @@ static const struct {
     {"graph_work", "count",
      "CREATE TEMP TABLE graph_work(content, type, kernel, bytes, copy, mem, src_mem, device,"
      " src_device, conditional, count); CREATE TEMP TABLE graph_launch(event, content);"},
+    {"asked", "calls",
+     "CREATE TEMP TABLE asked(thread, api, address, event, calls, timed, timed_ns, longest_ns,"
+     " launches, followed);"},
     {"name", "string", "CREATE TEMP VIEW name AS SELECT *, NULL AS string FROM main.name"}};
 
 static weir_status stand_in_for_absent(const wr_db *db)

@@ -24,6 +24,7 @@ static const struct innocent {
     {"wait-then-free", NULL, NULL},
     {"upload-changed", "repeated-upload", NULL},
     {"interrupted-launches", NULL, "launch-storm"},
+    {"asks-for-each", NULL, NULL},
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
 };
 

@@ -323,6 +323,30 @@ static void interrupted_launches(void)
   CHECK(cudaFree(p));
 }
 
+/* Asks for each attribute once, and then, again and again, what has another answer each time. */
+static void asks_for_each(void)
+{
+  enum { ATTRIBUTES = 100 };
+  char *p = device_memory(4096);
+  cudaEvent_t event;
+  int known = 0, value, device;
+  for (int i = 1; i <= ATTRIBUTES; i++)
+    known += cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)i, 0) == cudaSuccess;
+  (void)cudaGetLastError(); /* of those that there are not */
+  CHECK((cudaError_t)(known < ATTRIBUTES / 2));
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  for (int i = 0; i < 2 * TIMES; i++) {
+    CHECK(cudaGetDevice(&device));
+    launch(NULL, as_floats(p), 64);
+    CHECK(cudaMemsetAsync(p + 1024, device, 64, NULL));
+    CHECK(cudaEventRecord(event, NULL));
+    while (cudaEventQuery(event) == cudaErrorNotReady)
+      (void)cudaGetLastError();
+  }
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(p));
+}
+
 /* A quota refuses memory of which the driver has enough: nothing was freed, so nothing is in pieces. */
 static void refused_by_quota(void)
 {
@@ -358,5 +382,6 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"wait-then-free", wait_then_free},
                               {"upload-changed", upload_changed},
                               {"interrupted-launches", interrupted_launches},
+                              {"asks-for-each", asks_for_each},
                               {"refused-by-quota", refused_by_quota},
                               {NULL, NULL}};

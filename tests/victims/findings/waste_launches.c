@@ -72,6 +72,32 @@ static void handle_churn_twin(void)
   CHECK(cudaFree(p));
 }
 
+/* ---- asked-in-a-loop ------------------------------------------------------------------------- */
+
+static void launch_with_room(int ask_each_time)
+{
+  float *p = some_memory(4096);
+  size_t available = 0, total;
+  for (int i = 0; i < STORMS; i++) {
+    if (ask_each_time || i == 0)
+      CHECK(cudaMemGetInfo(&available, &total)); /* WASTE asked-in-a-loop */
+    launch(NULL, p, available > 256 ? 64 : 32);
+    CHECK(cudaMemsetAsync(p + 64, 0, 64, NULL));
+  }
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
+static void asked_in_a_loop(void)
+{
+  launch_with_room(1);
+}
+
+static void asked_in_a_loop_twin(void)
+{
+  launch_with_room(0);
+}
+
 /* ---- write-combined-read --------------------------------------------------------------------- */
 
 /* What is written for the device is in write-combined memory, and what the host reads, or not. */
@@ -104,6 +130,7 @@ static void write_combined_read_twin(void)
 const waster launch_wasters[] = {
     {"launch-storm", launch_storm, launch_storm_twin, NULL},
     {"handle-churn", handle_churn, handle_churn_twin, NULL},
+    {"asked-in-a-loop", asked_in_a_loop, asked_in_a_loop_twin, NULL},
     {"write-combined-read", write_combined_read, write_combined_read_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
