@@ -265,7 +265,7 @@ static void add_caches(const wr_build *b, const wr_cache *c)
       {"hit_bytes", "asked for in hits", WR_COLUMN_BYTES, WR_IN_JSON},
       {"miss_bytes", "asked for in misses", WR_COLUMN_BYTES, WR_IN_JSON}};
   static const char *const names[] = {"device", "pinned"};
-  if (!c->rerouted && b->o->format != WEIR_REPORT_JSON_2) return;
+  if (!c->rerouted && b->o->format != WEIR_REPORT_JSON) return;
   wr_named_table *t = wr_table_of_run(TABLE(b->t, "caches", "What Weir's caches kept", columns));
   for (int i = 0; i < 2; i++) {
     const wr_cache_side *x = &c->side[i];

@@ -8,10 +8,10 @@
 
 typedef enum report_format {
   WEIR_REPORT_TEXT,
-  WEIR_REPORT_JSON,
+  WEIR_REPORT_JSON, /* "weir-report/2" */
   WEIR_REPORT_CSV,
   WEIR_REPORT_MARKDOWN,
-  WEIR_REPORT_JSON_2 /* "weir-report/2" */
+  WEIR_REPORT_JSON_1 /* as before: "weir-report/1", "weir-findings/1", "weir-tables/1" */
 } report_format;
 
 /* What the main table of a report has a row of. */

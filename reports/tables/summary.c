@@ -202,8 +202,8 @@ static weir_status add_activity(const wr_build *b, const wr_model *m)
 
 weir_status wr_build_summary(const wr_build *b)
 {
-  bool all = b->o->format == WEIR_REPORT_JSON_2, plain = all && !b->scope->any && !b->o->by;
-  bool detail = all || (b->o->table && b->o->format != WEIR_REPORT_JSON);
+  bool all = b->o->format == WEIR_REPORT_JSON, plain = all && !b->scope->any && !b->o->by;
+  bool detail = all || (b->o->table && b->o->format != WEIR_REPORT_JSON_1);
   int top = b->o->top > 0 ? b->o->top : TOP_PLACES;
   wr_model m = {0};
   weir_status s =

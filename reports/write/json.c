@@ -124,7 +124,7 @@ weir_status wr_report_json(FILE *out, const wr_tables *t, const char *only)
   for (size_t i = 0; i < t->count && !bad; i++)
     if (t->table[i]->columns && (!only || !strcmp(only, t->table[i]->name)))
       bad = json_object_set_new(all, t->table[i]->name, table_json(t->table[i]));
-  if (!bad) bad = json_dumpf(all, out, JSON_INDENT(1));
+  if (!bad) bad = json_dumpf(all, out, JSON_INDENT(2));
   json_decref(all);
   (void)fputc('\n', out);
   return bad ? wr_tables_no_memory(t) : WEIR_OK;

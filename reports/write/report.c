@@ -42,7 +42,7 @@ static weir_status write_old(FILE *out, const char *name, const char *trace,
   report_settings all = *o;
   weir_status st = wr_input_open(&in, trace);
   if (st) return st;
-  all.format = WEIR_REPORT_JSON_2;
+  all.format = WEIR_REPORT_JSON;
   in.db.symbols = o->symbols;
   st = wr_tables_build(&t, name, &in.db, &all);
   wr_input_close(&in);
@@ -53,7 +53,7 @@ static weir_status write_old(FILE *out, const char *name, const char *trace,
 
 weir_status report_summary(FILE *out, const char *trace, const report_settings *o)
 {
-  if (o->format == WEIR_REPORT_JSON) return write_old(out, "summary", trace, o);
+  if (o->format == WEIR_REPORT_JSON_1) return write_old(out, "summary", trace, o);
   int top = o->top > 0 ? o->top : TOP_TEXT;
   wr_input in;
   wr_model m = {0};
@@ -75,7 +75,7 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
 
 weir_status report_findings(FILE *out, const char *trace, const report_settings *o)
 {
-  if (o->format == WEIR_REPORT_JSON) return write_old(out, "findings", trace, o);
+  if (o->format == WEIR_REPORT_JSON_1) return write_old(out, "findings", trace, o);
   wr_input in;
   wr_findings f = {0};
   weir_status st = wr_input_open(&in, trace);
@@ -94,7 +94,7 @@ weir_status report_findings(FILE *out, const char *trace, const report_settings 
 
 weir_status report_cache(FILE *out, const char *trace, const report_settings *o)
 {
-  if (o->format == WEIR_REPORT_JSON) return write_old(out, "cache", trace, o);
+  if (o->format == WEIR_REPORT_JSON_1) return write_old(out, "cache", trace, o);
   wr_input in;
   wr_cache c = {0};
   weir_status st = wr_input_open(&in, trace);

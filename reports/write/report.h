@@ -15,7 +15,7 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
 /* The same of what the caches of a rerouted run did. */
 weir_status report_cache(FILE *out, const char *trace, const report_settings *options);
 
-/* The findings alone: text, or JSON ("weir-findings/1", SCHEMA.md). Errors: as above, and those of
+/* The findings alone: text, or JSON as it was ("weir-findings/1", SCHEMA.md). Errors: as above, and those of
  * wr_findings_load(). */
 weir_status report_findings(FILE *out, const char *trace, const report_settings *options);
 

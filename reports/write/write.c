@@ -11,9 +11,9 @@ weir_status wr_tables_write(FILE *out, const wr_tables *t, const report_settings
   if (!found)
     return weir_fail(WEIR_EINVAL, "this report of %s has no table '%s'", t->trace, o->table);
   switch (o->format) {
-  case WEIR_REPORT_JSON:
+  case WEIR_REPORT_JSON_1:
     return wr_tables_json(out, t, o->table);
-  case WEIR_REPORT_JSON_2:
+  case WEIR_REPORT_JSON:
     return wr_report_json(out, t, o->table);
   case WEIR_REPORT_CSV:
     return wr_tables_csv(out, t, o->table);

@@ -37,7 +37,7 @@ static json_t *find_api(json_t *apis, const char *name)
   json_t *row;
   json_array_foreach(apis, i, row)
   {
-    const char *n = json_string_value(json_object_get(row, "name"));
+    const char *n = json_string_value(json_object_get(row, "function"));
     if (n && strcmp(n, name) == 0) return row;
   }
   return NULL;
@@ -74,7 +74,7 @@ void compare_tally(const char *tally_path, const char *report_path, bool names)
     differ(&d, "", key, json_integer_value(value), number(got, key));
   }
   differ(&d, "", "dropped", 0, number(got, "dropped"));
-  if (names) compare_names(&d, json_object_get(tally, "apis"), json_object_get(report, "apis"));
+  if (names) compare_names(&d, json_object_get(tally, "apis"), json_object_get(report, "functions"));
   ck_assert_msg(d.used == 0, "%s", d.text);
   json_decref(tally);
   json_decref(report);

@@ -42,18 +42,23 @@ static json_int_t number(const json_t *o, const char *name)
   return json_integer_value(json_object_get(o, name));
 }
 
+static bool is_by_nvml(const json_t *row)
+{
+  return !strcmp(json_string_value(json_object_get(row, "by")), "NVML");
+}
+
 /* The software device takes nothing for itself, and pages are whole: all in use is explained. */
 static void all_in_use_is_explained(bool cached)
 {
   sh_status(0, "$WEIR report --format json t.db > report.json");
   json_t *report = json_load_file("report.json", 0, NULL), *x;
   json_t *device = json_array_get(json_object_get(report, "devices"), 0);
-  json_t *in_use = json_object_get(device, "in_use");
+  json_t *usage = json_array_get(json_object_get(report, "usage"), 0);
   json_int_t most = 0;
   size_t i;
-  ck_assert_int_gt(number(in_use, "samples"), 3);
-  ck_assert_int_eq(number(in_use, "before_bytes"), 0);
-  json_array_foreach(json_object_get(in_use, "moments"), i, x)
+  ck_assert_int_gt(number(usage, "samples"), 3);
+  ck_assert_int_eq(number(usage, "before_bytes"), 0);
+  json_array_foreach(json_object_get(report, "in_use"), i, x)
   {
     json_int_t kept = number(x, "cached_bytes"), live = number(x, "live_bytes");
     ck_assert_int_eq(number(x, "unexplained_bytes"), 0);
@@ -134,17 +139,18 @@ static void code_is_in_use_once(void)
   json_t *device = json_array_get(json_object_get(report, "devices"), 0);
   size_t i;
   ck_assert_int_eq(number(device, "peak_bytes"), 0);
-  ck_assert_int_eq(number(device, "code_peak_bytes"),
-                   ask("t.db", "select peak from memory where mem = 9"));
-  json_array_foreach(json_object_get(json_object_get(device, "in_use"), "moments"), i, x)
+  ck_assert_int_eq(
+      number(json_array_get(json_object_get(report, "device_taken"), 0), "code_peak_bytes"),
+      ask("t.db", "select peak from memory where mem = 9"));
+  json_array_foreach(json_object_get(report, "in_use"), i, x)
   {
     ck_assert_int_eq(number(x, "live_bytes"), 0);
     ck_assert_int_eq(number(x, "unexplained_bytes"), 0);
   }
-  const json_t *site =
-      json_array_get(json_object_get(json_object_get(report, "sites"), "taken_at_exit"), 0);
+  const json_t *site = json_array_get(json_object_get(report, "taken_at_exit"), 0);
   if (ask("t.db", "select count(*) from block where how = 0"))
-    ck_assert_str_eq(json_string_value(json_object_get(site, "module")), "loader");
+    ck_assert_str_eq(json_string_value(json_object_get(json_object_get(site, "place"), "module")),
+                     "loader");
   json_decref(report);
 }
 
@@ -197,14 +203,14 @@ START_TEST(what_nvml_says_is_held_against_what_the_trace_knows)
                    0);
   sh_status(0, "$WEIR report --format json t.db > report.json");
   json_t *report = json_load_file("report.json", 0, NULL), *x;
-  json_t *device = json_array_get(json_object_get(report, "devices"), 0);
-  json_t *in_use = json_object_get(device, "in_use_nvml");
+  json_t *usage = NULL;
   size_t i, most = 0;
-  ck_assert_int_eq(number(in_use, "before_bytes"), 300 << 20);
-  ck_assert_int_eq(number(in_use, "after_bytes"), 270 << 20);
-  json_array_foreach(json_object_get(in_use, "moments"), i, x)
+  json_array_foreach(json_object_get(report, "usage"), i, x) if (is_by_nvml(x)) usage = x;
+  ck_assert_int_eq(number(usage, "before_bytes"), 300 << 20);
+  ck_assert_int_eq(number(usage, "after_bytes"), 270 << 20);
+  json_array_foreach(json_object_get(report, "in_use"), i, x)
   {
-    if (number(x, "used_bytes") != 384 << 20) continue;
+    if (!is_by_nvml(x) || number(x, "used_bytes") != 384 << 20) continue;
     ck_assert_int_eq(number(x, "live_bytes"), 64 << 20);
     ck_assert_int_eq(number(x, "others_more_bytes"), 20 << 20);
     ck_assert_int_eq(number(x, "unexplained_bytes"), 0);

@@ -6,14 +6,16 @@
 /* What the report says of a place: made, peak, live at exit; then its modules at the peak. */
 static const char *figures(const char *trace, const char *device)
 {
-  return sh_status(
-             0,
-             "$WEIR report --format json %s | python3 -c 'import json, sys\n"
-             "for p in json.load(sys.stdin)[\"tensors\"]:\n"
-             "  if p[\"device\"] == %s:\n"
-             "    print(p[\"made\"], p[\"peak_bytes\"], p[\"live_at_exit_bytes\"])\n"
-             "    for m in p[\"modules\"]: print(m[\"module\"], m[\"tensors\"], m[\"bytes\"])'",
-             trace, device)
+  return sh_status(0,
+                   "$WEIR report --format json %s | python3 -c 'import json, sys\n"
+                   "r = json.load(sys.stdin)\n"
+                   "for p in r[\"tensor_places\"]:\n"
+                   "  if p[\"where\"] == %s:\n"
+                   "    print(p[\"made\"], p[\"peak_bytes\"], p[\"live_at_exit_bytes\"])\n"
+                   "    for m in r[\"tensor_modules\"]:\n"
+                   "      if m[\"where\"] == p[\"where\"]:\n"
+                   "        print(m[\"module\"], m[\"tensors\"], m[\"bytes\"])'",
+                   trace, device)
       ->out;
 }
 
@@ -22,7 +24,7 @@ static const char *figures(const char *trace, const char *device)
 START_TEST(a_run_has_the_tensors_of_the_program)
 {
   sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/engine/tensors");
-  ck_assert_str_eq(figures("t.db", "None"), HOST);
+  ck_assert_str_eq(figures("t.db", "\"host\""), HOST);
   ck_assert_str_eq(figures("t.db", "0"), "1 2097152 0\n 1 2097152\n");
   const char *text = sh_status(0, "$WEIR report t.db")->out;
   ck_assert_ptr_nonnull(strstr(text, "Memory by tensor / module"));
@@ -35,7 +37,7 @@ END_TEST
 START_TEST(the_library_writes_the_same_by_itself)
 {
   sh_status(0, "LD_LIBRARY_PATH=$BUILD/lib/sim $BUILD/tests/engine/tensors own.spool");
-  ck_assert_str_eq(figures("own.spool", "None"), HOST);
+  ck_assert_str_eq(figures("own.spool", "\"host\""), HOST);
   ck_assert_str_eq(figures("own.spool", "0"), "1 2097152 0\n 1 2097152\n");
   sh_status(0, "$WEIR import --force -o t.db own.spool");
   ck_assert_int_eq(ask("t.db", "select count(*) from event e join api a on a.id = e.api where "
@@ -49,14 +51,14 @@ END_TEST
 START_TEST(what_is_left_is_live_at_exit)
 {
   sh_status(0, "$BUILD/tests/engine/tensors own.spool leave");
-  ck_assert_ptr_nonnull(strstr(figures("own.spool", "None"), "3 1572864 1048576\n"));
+  ck_assert_ptr_nonnull(strstr(figures("own.spool", "\"host\""), "3 1572864 1048576\n"));
 }
 END_TEST
 
 START_TEST(under_a_run_the_library_writes_nothing_of_its_own)
 {
   sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/engine/tensors own.spool");
-  ck_assert_str_eq(figures("t.db", "None"), HOST);
+  ck_assert_str_eq(figures("t.db", "\"host\""), HOST);
   sh_status(0, "test ! -e own.spool");
 }
 END_TEST

@@ -33,7 +33,7 @@ json_t *found_read(const char *name)
   (void)snprintf(path, sizeof path, "%s.json", name);
   json_t *o = json_load_file(path, 0, &e);
   ck_assert_msg(o != NULL, "%s: %s", path, e.text);
-  ck_assert_str_eq(json_string_value(json_object_get(o, "schema")), "weir-findings/1");
+  ck_assert_str_eq(json_string_value(json_object_get(o, "schema")), "weir-report/2");
   return o;
 }
 

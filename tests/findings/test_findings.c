@@ -79,8 +79,9 @@ START_TEST(a_waste_is_found_where_it_is)
   const json_t *f = found_of(all, id);
   ck_assert_msg(f != NULL, "%s is not found", id);
   const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
-  const char *file = found_text(site, "file");
-  long line = (long)found_number(site, "line");
+  const json_t *place = json_object_get(site, "place");
+  const char *file = found_text(place, "file");
+  long line = (long)found_number(place, "line");
   ck_assert_msg(file && says_waste(file, line, id), "%s is found in %s:%ld", id, file ? file : "?",
                 line);
   json_decref(all);
@@ -197,7 +198,7 @@ START_TEST(what_is_possible_stands_apart_in_a_line_each)
   out = sh_status(0, "%s serialised-copies.waste.db", in)->out;
   ck_assert_ptr_null(strstr(out, " to be saved, "));
   out = sh_status(0, "%s --format json serialised-copies.waste.db", in)->out;
-  ck_assert_msg(strstr(out, "\"sure_saving_ns\": 0,"), "%s", out);
+  ck_assert_msg(strstr(out, "\"sure_saving_host_ns\": 0,"), "%s", out);
 }
 END_TEST
 
@@ -212,14 +213,16 @@ START_TEST(a_finding_says_what_where_and_how_much)
   const json_t *f = found_of(all, "pinned-churn");
   ck_assert_ptr_nonnull(f);
   const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
-  double share = json_real_value(json_object_get(f, "saving_share"));
-  long long saving = found_number(f, "saving_ns"), run = found_number(all, "duration_ns");
+  double share = json_real_value(json_object_get(f, "share_of_run"));
+  long long saving = found_number(f, "saving_host_ns");
+  const json_t *together = json_object_get(all, "savings");
+  long long run = found_number(together, "duration_ns");
   const char *source = found_text(site, "source");
   ck_assert_msg(source && strstr(source, "WASTE pinned-churn"), "%s", out);
   ck_assert(saving > 0 && run > saving);
   ck_assert_double_eq_tol(share, (double)saving / (double)run, 1e-9);
-  ck_assert_int_ge(found_number(f, "cost_ns"), saving);
-  ck_assert_int_ge(found_number(all, "saving_ns"), saving);
+  ck_assert_int_ge(found_number(f, "cost_host_ns"), saving);
+  ck_assert_int_ge(found_number(together, "saving_host_ns"), saving);
   ck_assert_str_eq(found_text(f, "severity"), "high");
   ck_assert_str_eq(found_text(f, "certainty"), "certain");
   ck_assert_int_gt(found_number(site, "count"), 0);
@@ -271,7 +274,7 @@ START_TEST(waits_that_are_too_wide_are_the_same_everywhere)
                   " json.load(open(\"%s.json\"))[\"findings\"] if f[\"id\"] == \"wide-wait\"))'",
                   runs[i]);
     ck_assert_int_eq(number_of("$WEIR report --format json %s.db | python3 -c 'import json, sys;"
-                               " print(json.load(sys.stdin)[\"waits\"][\"wider_calls\"])'",
+                               " print(json.load(sys.stdin)[\"judged\"][\"wider_calls\"])'",
                                runs[i]),
                      found);
     ck_assert_int_eq(

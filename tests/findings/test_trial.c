@@ -51,7 +51,7 @@ START_TEST(a_planted_waste_is_found_in_its_line_with_a_fix)
   bool found = false;
   json_array_foreach(json_object_get(all, "findings"), i, f)
   {
-    const json_t *site = json_array_get(json_object_get(f, "sites"), 0);
+    const json_t *site = json_object_get(f, "place");
     const char *file = json_string_value(json_object_get(site, "file"));
     if (strcmp(json_string_value(json_object_get(f, "id")), wastes[_i]) != 0) continue;
     found |= file && strstr(file, "trial.c") && *json_string_value(json_object_get(f, "fix")) &&

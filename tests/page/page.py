@@ -234,13 +234,13 @@ def report_tables(folder, what, trace, span):
     times = ['--from', f'{span[0]}ns', '--to', f'{span[1]}ns'] if span else []
     text = subprocess.run([os.environ['WEIR'], 'report', what, '--format', 'json', '--top', '1000', *times, os.path.join(folder, trace)],
                           stdout=subprocess.PIPE, text=True, check=True).stdout
-    return {t['name']: t['rows'] for t in json.loads(text)['tables']}
+    return {name: rows for name, rows in json.loads(text).items() if isinstance(rows, list)}
 
 
 def matrix_of(rows):
-    cells = {}
+    cells, words = {}, lambda device: f'device {device}' if isinstance(device, int) else device
     for r in rows:
-        cell = cells.setdefault((r['source'], r['destination']), [0, 0])
+        cell = cells.setdefault((words(r['source']), words(r['destination'])), [0, 0])
         cell[0] += r['calls']
         cell[1] += r['bytes']
     return {k: f'{bytes_text(size)}{calls:,} ×' for k, (calls, size) in cells.items()}

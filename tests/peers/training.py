@@ -69,7 +69,7 @@ def profile():
 def check(trace, weir):
     lines = {m[1]: i + 1 for i, x in enumerate(open(__file__)) if (m := re.search(r"  # ([a-z ]+)$", x))}
     report = json.loads(subprocess.run([weir, "report", "-f", "json", "-n", "500", trace], check=True, capture_output=True).stdout)
-    stacks = ["\n".join(x["frames"]) for s in report["sites"]["copy"] for x in s["stacks"]]
+    stacks = ["\n".join(x["callers"]) for s in report["copy_places"] for x in s["stacks"]]
 
     def frame(function, place):
         return re.escape(f"loop.<locals>.{function}") + rf" \(\S*training.py:{lines[place]}\)"

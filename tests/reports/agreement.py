@@ -131,7 +131,7 @@ def take_copies(output, sums):
 
 
 def summaries():
-    report = json.loads(weir('report', '-f', 'json', TRACE))
+    report = json.loads(weir('report', '-f', 'json/1', TRACE))
     figures('JSON', report)
     for row in table('summary', 'totals'):
         take('CSV', row['total'], row['value'])
@@ -213,7 +213,7 @@ def tables_of_sections(report):
         for row, member in zip(table('waits', 'meanwhile'), ('working_ns', 'other_ns', 'idle_ns', 'unknown_ns')):
             take('report waits', 'waits.divided.' + member, row['host_ns'])
         take('its functions', 'waits.divided.calls', sum(f['calls'] for f in report['waits']['divided']['functions']))
-    caches = json.loads(weir('report', 'cache', '-f', 'json', TRACE))
+    caches = json.loads(weir('report', 'cache', '-f', 'json/1', TRACE))
     figures('report cache', caches, ('cache',))
     for kind in 'alloc', 'copy', 'sync':
         of = {'alloc': ('alloc', 'pinned_alloc'), 'copy': (*DIRECTIONS.values(), 'other_copy')}.get(kind, ())
@@ -230,7 +230,7 @@ def tables_of_sections(report):
 
 def judged(report):
     """Findings as JSON and as a table, row by row."""
-    found_here = json.loads(weir('report', 'findings', '-f', 'json', '--min-cost', '0ns', TRACE))
+    found_here = json.loads(weir('report', 'findings', '-f', 'json/1', '--min-cost', '0ns', TRACE))
     figures('JSON', found_here, ('findings',))
     text = weir('report', 'findings', '--table', 'findings', '--top', '1000', '--min-cost', '0ns', '-f', 'csv', TRACE)
     rows = list(csv.DictReader(line for line in io.StringIO(text) if line.strip() and not line.startswith('# ')))
@@ -408,7 +408,7 @@ def budget(report):
     page, summary = TRACE + '.html', TRACE + '.json'
     weir('report', '--html', '-o', page, TRACE)
     with open(summary, 'w', encoding='utf-8') as f:
-        json.dump(report, f)
+        f.write(weir('report', '-f', 'json', TRACE))
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'page.py')
     if subprocess.run([sys.executable, own, page, summary], check=False).returncode:
         found['the page'] = {'page': 1, 'JSON': 0}

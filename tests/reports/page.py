@@ -78,7 +78,7 @@ def main():
     check('bytes of columns', sum(c['bytes'] for c in index['columns']), len(blob))
     for name, value in index['totals'].items():
         check('total ' + name, value, total[name])
-    check('duration', index['run']['duration_ns'], max(report['duration_ns'], 0))
+    check('duration', index['run']['duration_ns'], max(report['run']['duration_ns'], 0))
     check('names of totals', list(index['totals']), list(total))
     bins = index['bins']
 
@@ -146,15 +146,14 @@ def main():
     check('flames: transfer_bytes', flames['transfer_bytes'], copied)
 
     # transfers
-    place = lambda device: 'host' if device is None else device
     got, want = {}, {}
     for r in index['matrix']:
         if r['direction'] != 6:
             to = got.setdefault((r['src'], r['dst']), [0, 0])
             to[0] += r['count']
             to[1] += r['bytes']
-    for r in report['matrix']:
-        want[place(r['src']), place(r['dst'])] = [r['calls'], r['bytes']]
+    for r in report['routes']:
+        want[r['source'], r['destination']] = [r['calls'], r['bytes']]
     check('matrix', got, want)
     for n, r in enumerate(index['matrix'], 1):
         check(f'route {n} of the cube', routes.get(n), [r['count'], r['bytes'], r['host_ns'], r['device_ns'] or 0])

@@ -295,7 +295,7 @@ uint64_t synth_below(uint64_t n)
 json_t *synth_json(const char *trace)
 {
   json_error_t error;
-  char *text = report(trace, WEIR_REPORT_JSON, 0);
+  char *text = report(trace, WEIR_REPORT_JSON_1, 0);
   json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
   ck_assert_msg(json != NULL, "%s in: %s", error.text, text);
   free(text);

@@ -64,7 +64,7 @@ static json_t *cache_of(const char *path)
 {
   char *text = NULL;
   size_t bytes = 0;
-  report_settings o = {.format = WEIR_REPORT_JSON};
+  report_settings o = {.format = WEIR_REPORT_JSON_1};
   FILE *out = open_memstream(&text, &bytes);
   ck_assert_ptr_nonnull(out);
   ck_assert_msg(report_cache(out, path, &o) == WEIR_OK, "%s", weir_error_message());

@@ -167,7 +167,7 @@ static json_t *report_of(const char *trace, weir_status (*print)(FILE *out, cons
   char *text = NULL;
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
-  report_settings o = {.format = WEIR_REPORT_JSON, .top = 1000};
+  report_settings o = {.format = WEIR_REPORT_JSON_1, .top = 1000};
   ck_assert_msg(print(f, trace, &o) == WEIR_OK, "%s", weir_error_message());
   (void)fclose(f);
   json_t *json = json_loads(text, 0, NULL);

@@ -289,7 +289,7 @@ START_TEST(what_a_file_says_its_events_are_is_not_asked)
 {
   const char *t = make_trace();
   synth_change(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS);
-  ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
+  ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON_1), WEIR_OK);
   ck_assert_int_eq(export_all(t), WEIR_OK);
 }
 END_TEST
@@ -357,7 +357,7 @@ START_TEST(values_out_of_range_do_no_harm)
     synth_change(t, changes[i]);
     ck_assert_msg(report_on(t, WEIR_REPORT_TEXT) == WEIR_OK, "%s: %s", changes[i],
                   weir_error_message());
-    ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
+    ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON_1), WEIR_OK);
     (void)diff_of(t);
     (void)export_all(t);
   }
@@ -384,7 +384,7 @@ START_TEST(a_cut_trace_is_an_error_or_a_report)
   load_whole(make_trace());
   for (size_t n = 0; n < whole_bytes; n += 1 + whole_bytes / 150) {
     write_hostile_file("cut.db", whole, n);
-    weir_status s = report_on(file("cut.db"), WEIR_REPORT_JSON);
+    weir_status s = report_on(file("cut.db"), WEIR_REPORT_JSON_1);
     ck_assert_msg(!s || strlen(weir_error_message()) > 0, "%zu", n);
     damaged += s != WEIR_OK;
     if (n % 5 == 0) (void)export_all(file("cut.db"));
@@ -406,7 +406,7 @@ START_TEST(a_changed_byte_is_an_error_or_a_report)
     }
     whole[0] = 'S'; /* stay past the first look */
     write_hostile_file("changed.db", whole, whole_bytes);
-    (void)report_on(file("changed.db"), round & 1 ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT);
+    (void)report_on(file("changed.db"), round & 1 ? WEIR_REPORT_JSON_1 : WEIR_REPORT_TEXT);
     if (round % 5 == 0) (void)export_all(file("changed.db"));
     if (round % 25 == 1) (void)diff_of(file("changed.db"));
     if (round % 25 == 24) {
@@ -441,7 +441,7 @@ START_TEST(a_report_that_cannot_be_written_is_an_error)
   report_settings o = {.format = WEIR_REPORT_TEXT};
   ck_assert_ptr_nonnull(full);
   ck_assert_int_eq(report_summary(full, t, &o), WEIR_EIO);
-  o.format = WEIR_REPORT_JSON;
+  o.format = WEIR_REPORT_JSON_1;
   ck_assert_int_eq(report_summary(full, t, &o), WEIR_EIO);
   (void)fclose(full);
 }

@@ -173,7 +173,7 @@ static char *print_tables(const char *what, const char *trace, report_settings o
 static json_t *tables_of(const char *what, const char *trace, report_settings o)
 {
   json_error_t error;
-  o.format = WEIR_REPORT_JSON;
+  o.format = WEIR_REPORT_JSON_1;
   char *text = print_tables(what, trace, o);
   json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, &error);
   ck_assert_msg(j != NULL, "%s in: %s", error.text, text);

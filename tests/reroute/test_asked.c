@@ -150,8 +150,8 @@ START_TEST(a_copy_back_of_what_nobody_wrote_is_reported_with_its_place)
     ck_assert_msg(!strstr(o->out, r->subject) == !r->copies, "%s", o->out);
     ck_assert_int_eq(!strstr(o->out, "uninitialised: "), !r->copies);
     o = sh_status(0, "$WEIR report cache --format json t.db |"
-                     " python3 -c 'import json,sys; u=json.load(sys.stdin)[\"cache\"]"
-                     "[\"uninitialised\"]; print(u[\"copies\"], u[\"bytes\"])'");
+                     " python3 -c 'import json,sys; u=json.load(sys.stdin)[\"cache\"];"
+                     " print(u[\"uninitialised_copies\"], u[\"uninitialised_bytes\"])'");
     char expected[64];
     (void)snprintf(expected, sizeof expected, "%d %d\n", r->copies, r->bytes);
     ck_assert_str_eq(o->out, expected);
@@ -318,11 +318,11 @@ START_TEST(the_drivers_pools_are_in_the_report_as_the_driver_tells_of_them)
 {
   static const char compare[] =
       "import json,sys\n"
-      "pools = json.load(open('c.json'))['cache']['pools']\n"
+      "pools = json.load(open('c.json'))['pools']\n"
       "lines = [l.split() for l in open('said')]\n"
       "assert len(pools) == len(lines) == 3, pools\n"
       "for what, handle, *f in lines:\n"
-      "    x = [p for p in pools if p['pool'] == int(handle)][0]\n"
+      "    x = [p for p in pools if p['handle'] == int(handle)][0]\n"
       "    f = [int(n) for n in f]\n"
       "    got = [x['reserved_bytes'], x['reserved_peak_bytes'], x['used_bytes'],\n"
       "           x['used_peak_bytes'], x['release_threshold_bytes']]\n"

@@ -103,7 +103,7 @@ static void make_report(line *l)
 {
   static const char *const what[] = {"summary", "transfers", "waits",    "memory", "leaks",   "oom",
                                      "devices", "idle",      "coverage", "cache",  "findings"};
-  static const char *const formats[] = {"text", "json", "csv", "markdown"};
+  static const char *const formats[] = {"text", "json", "csv", "markdown", "json/1"};
   enum { GROUPED = 6 /* of them are by something */ };
   uint64_t format = draw_below(COUNT(formats)), kind = draw_below(COUNT(what));
   add_word(l, "report");
@@ -113,7 +113,7 @@ static void make_report(line *l)
   if (draw_below(2)) add_filters(l);
   add_widths(l);
   add_word(l, "t.db");
-  l->out = format == 1 ? JSON : TEXT;
+  l->out = strstr(formats[format], "json") ? JSON : TEXT;
 }
 
 static void make_page(line *l)

@@ -272,9 +272,9 @@ START_TEST(report_is_plain_text_off_a_terminal_and_json_on_request)
   ck_assert_str_eq(sh_status(0, "$WEIR report summary t.db")->out, text->out);
   sh_status(0, "$WEIR report --format json t.db | python3 -c '"
                "import json, sys; r = json.load(sys.stdin); t = r[\"totals\"];"
-               "assert r[\"schema\"] == \"weir-report/1\", r;"
+               "assert r[\"schema\"] == \"weir-report/2\", r;"
                "assert t[\"alloc_calls\"] == 1 and t[\"alloc_bytes\"] == 4096, t;"
-               "made = [a[\"name\"] for a in r[\"apis\"] if a[\"init_calls\"]];"
+               "made = [a[\"function\"] for a in r[\"functions\"] if a[\"init_calls\"]];"
                "assert sorted(made) == [\"cuDevicePrimaryCtxRetain\", \"cuInit\"], made'");
 }
 END_TEST

@@ -71,15 +71,15 @@ START_TEST(a_report_names_python_functions)
   for (int i = 0; i < python_count; i++) {
     sh_status(0, "$WEIR run --force --python --sim -o t.db -- %s -X utf8 " SCRIPT " >/dev/null",
               pythons[i]);
-    sh_status(0, "$WEIR report --top 500 --format json t.db | python3 -c '"
-                 "import json, sys; r = json.load(sys.stdin);"
-                 "s = r[\"sites\"][\"alloc\"]; assert s[0][\"function\"] == \"call\", s[0];"
-                 "assert s[0][\"file\"].endswith(\"python_frames.py\") and s[0][\"line\"] > 20;"
-                 "f = [x if isinstance(x, str) else x[\"function\"] for y in s[0][\"stacks\"] for "
-                 "x in y[\"frames\"]];"
-                 "f = \"\\n\".join(f);"
-                 "assert \"Box.deep\" in f and \"key_function.<locals>.inner\" in f;"
-                 "assert \"_PyEval\" not in f'");
+    sh_status(0,
+              "$WEIR report --top 500 --format json t.db | python3 -c '"
+              "import json, sys; r = json.load(sys.stdin);"
+              "s = r[\"alloc_places\"]; p = s[0][\"place\"]; assert p[\"function\"] == \"call\", p;"
+              "assert p[\"file\"].endswith(\"python_frames.py\") and p[\"line\"] > 20;"
+              "f = [x for y in s[0][\"stacks\"] for x in y[\"callers\"]];"
+              "f = \"\\n\".join(f);"
+              "assert \"Box.deep\" in f and \"key_function.<locals>.inner\" in f;"
+              "assert \"_PyEval\" not in f'");
     sh_status(0, "$WEIR resolve t.db");
     ck_assert_int_gt(ask("t.db", "SELECT count(*) FROM allocation WHERE caller = 'call'"
                                  " AND file LIKE '%python_frames.py' AND line > 20"),

@@ -52,7 +52,8 @@ static void take_report_options(request *r, const cmd_line *line)
   r->html = line->value[OPT_HTML].given;
   r->no_pager = line->value[OPT_NO_PAGER].given;
   r->output = line->value[OPT_REPORT_OUTPUT].text;
-  o->format = (report_format)line->value[OPT_REPORT_FORMAT].number;
+  o->format =
+      (report_format)line->value[OPT_REPORT_FORMAT].number; /* its words are in that order */
   if (line->value[OPT_BY].given) (void)report_by_read(line->value[OPT_BY].text, &o->by);
   o->top = (int)line->value[OPT_REPORT_TOP].number;
   o->depth = cmd_number_of(line, OPT_DEPTH, 0);
@@ -96,7 +97,6 @@ static const char *option_of_tables(const report_settings *o)
 {
   return o->format == WEIR_REPORT_CSV        ? "--format csv"
          : o->format == WEIR_REPORT_MARKDOWN ? "--format markdown"
-         : o->format == WEIR_REPORT_JSON_2   ? "--format json/2"
          : o->by                             ? "--by"
          : o->table                          ? "--table"
          : o->from.set                       ? "--from"
@@ -117,7 +117,8 @@ static weir_status write_report(FILE *out, const char *what, const char *trace,
                                 const report_settings *o)
 {
   const struct kind *kind = plain_report(what);
-  bool tables = report_tables_has(what) && (!kind || option_of_tables(o));
+  bool tables =
+      report_tables_has(what) && (!kind || option_of_tables(o) || o->format == WEIR_REPORT_JSON);
   return tables ? report_tables(out, what, trace, o) : kind->print(out, trace, o);
 }
 
