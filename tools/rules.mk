@@ -45,7 +45,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-make lint-shell lint-names lint-walks lint-man lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), variables of make, clang-tidy, shellcheck, man pages, names of files, walks through the code, names of static functions, export lists, which folder may use which, the tables of functions and of PyTorch's names
+lint: lint-format lint-make lint-shell lint-names lint-walks lint-man lint-schema lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), variables of make, clang-tidy, shellcheck, man pages, names of files, walks through the code, names of static functions, the JSON Schema of reports, export lists, which folder may use which, the tables of functions and of PyTorch's names
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -71,6 +71,10 @@ lint-man: $(O)/man/made
 	$(Q)tools/scripts/options.py --check
 	$(Q)mandoc -T lint -W warning tools/man/*.1
 	$(Q)find $(O)/man -name '*.[37]' -type f | xargs mandoc -T lint -W warning
+
+lint-schema:
+	$(say) SCHEMA "reports/schema"
+	$(Q)tools/scripts/report-schema.py --check
 
 lint-exports: all
 	$(say) EXPORTS "$(LIB)"
@@ -130,7 +134,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: options porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-walks lint-man lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
+.PHONY: options porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-walks lint-man lint-schema lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ START_TEST(every_output_prints_one_number)
             " $BUILD/tests/%s",
             programs[_i]);
   sh_status(0, "python3 $WEIR_SOURCE/tests/reports/agreement.py t.db $WEIR compared");
+  sh_status(0, "python3 $WEIR_SOURCE/tests/reports/shape.py t.db $WEIR");
 }
 END_TEST
 

@@ -276,6 +276,7 @@ START_TEST(report_is_plain_text_off_a_terminal_and_json_on_request)
                "assert t[\"alloc_calls\"] == 1 and t[\"alloc_bytes\"] == 4096, t;"
                "made = [a[\"function\"] for a in r[\"functions\"] if a[\"init_calls\"]];"
                "assert sorted(made) == [\"cuDevicePrimaryCtxRetain\", \"cuInit\"], made'");
+  sh_status(0, "python3 $WEIR_SOURCE/tests/reports/shape.py t.db $WEIR");
 }
 END_TEST
 
