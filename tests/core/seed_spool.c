@@ -60,13 +60,17 @@ static void add_ranges(input *in)
 static void add_records(input *in)
 {
   static _Alignas(8) uint8_t payload[128] = "a name that is as long as such names are";
-  _Alignas(8) uint8_t module[128] = {0}, tensor[128] = {0}, node[64] = {0}, frame[64] = {0};
+  _Alignas(8) uint8_t module[128] = {0}, tensor[128] = {0}, node[64] = {0}, frame[64] = {0},
+                      counts[64] = {0};
   const tensor_info named = {.fact = WEIR_TENSOR_NAMED, .name_bytes = 6, .module_bytes = 5};
   const graph_node_info copy = {.node = 9, .bytes = 4096, .type = 1, .copy = WEIR_COPY_HTOD};
+  const asked_info asked = {
+      .from = 0x2010, .calls = 64, .ticks = 90, .longest = 9, .timed = 9, .api = 1};
   module_info info = {0x1000, 0x2000, 0x3000, 20, 30};
   memcpy(module, &info, sizeof info);
   memcpy(tensor, &named, sizeof named);
   memcpy(node, &copy, sizeof copy);
+  memcpy(counts, &asked, sizeof asked);
   for (unsigned kind = WEIR_EV_ALLOC; kind <= WEIR_EV_RANGE; kind++)
     add_record(in, (uint8_t)kind, 0, 4096, payload);
   add_record(in, WEIR_EV_STACK, 2, 16, payload);
@@ -80,6 +84,7 @@ static void add_records(input *in)
   add_record(in, WEIR_EV_TENSOR, 2, sizeof named + 11, tensor);
   add_record(in, WEIR_EV_GRAPH, 1, sizeof copy, node);
   add_record(in, WEIR_EV_COPY_HASH, 1, sizeof(copy_hash_info), payload);
+  add_record(in, WEIR_EV_ASKED, 1, sizeof(asked_info), counts);
   add_record(in, WEIR_EV_PYTHON_FRAME, 1, 60, frame);
   add_ranges(in);
   add_record(in, WEIR_EV_NONE, 0, 0, payload);
