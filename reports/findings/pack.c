@@ -1,4 +1,7 @@
-/* pack.c: see pack.h. Differences wrap around, so that no number of a trace is too large. */
+/* pack.c: see pack.h. A row is the lengths of its numbers, of 0 to 8 bytes, two in a byte, and the numbers: differences,
+ * which wrap around, so that no number of a trace is too large, with their sign in the lowest bit. Numbers are written and
+ * read eight bytes at a time, and the place goes on by as many as count: no branch depends on a length. Behind each block
+ * there is room for what is written and read too much. */
 #include "reports/findings/pack.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -10,19 +13,40 @@
 enum {
   IN_MEMORY = 2 << 20,
   KEYED_ROWS = 16, /* of a block, where rows are looked for */
-  NUMBER = 10,     /* bytes of one, at most */
-  ROW = WR_PACK_COLUMNS * NUMBER
+  NUMBER = 8,      /* bytes of one, at most, and those that are moved for it */
+  SIZES = 4,       /* bits of a length */
+  ROW = WR_PACK_COLUMNS * NUMBER + NUMBER /* bytes of one, at most */
 };
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-static unsigned char *put_number(unsigned char *at, int64_t value, int64_t before)
+static size_t size_of(uint64_t number)
 {
-  uint64_t far = (uint64_t)value - (uint64_t)before;
-  far = far << 1 ^ (far >> 63 ? UINT64_MAX : 0);
-  for (; far > 127; far >>= 7)
-    *at++ = (unsigned char)(far | 128);
-  *at++ = (unsigned char)far;
+  size_t bits = 64 - (size_t)__builtin_clzll(number | 1);
+  return (bits + 7) / 8 - !number;
+}
+
+static size_t sizes_of_row(int columns)
+{
+  return (size_t)(columns + 1) / 2;
+}
+
+/* Returns the end of the row; up to NUMBER bytes behind it are written too. */
+static unsigned char *put_row(unsigned char *at, int64_t *last, const int64_t *row, int columns)
+{
+  uint64_t number[WR_PACK_COLUMNS], sizes = 0;
+  for (int i = 0; i < columns; i++) {
+    uint64_t far = (uint64_t)row[i] - (uint64_t)last[i];
+    last[i] = row[i];
+    number[i] = far << 1 ^ (uint64_t)((int64_t)far >> 63);
+    sizes |= (uint64_t)size_of(number[i]) << i * SIZES;
+  }
+  memcpy(at, &sizes, sizeof(sizes));
+  at += sizes_of_row(columns);
+  for (int i = 0; i < columns; i++, sizes >>= SIZES) {
+    memcpy(at, &number[i], NUMBER);
+    at += sizes & 15;
+  }
   return at;
 }
 
@@ -50,23 +74,18 @@ static weir_status begin_block(wr_pack *p, int64_t first, const char *beside)
     return weir_fail(WEIR_ENOMEM, "keeping rows of findings: out of host memory");
   p->block[p->blocks++] = (wr_pack_block){.offset = p->in_file + p->used, .first = first};
   memset(p->last, 0, sizeof(p->last));
+  p->limit = p->used + WR_PACK_BLOCK - ROW - NUMBER;
   return WEIR_OK;
 }
 
 weir_status wr_pack_add(wr_pack *p, const int64_t *row, const char *beside)
 {
-  const wr_pack_block *last = p->blocks ? &p->block[p->blocks - 1] : NULL;
-  if (!last || p->in_file + p->used - last->offset > WR_PACK_BLOCK - ROW ||
-      (p->keyed && last->rows == KEYED_ROWS)) {
-    weir_status s = begin_block(p, row[0], beside);
-    if (s) return s;
+  if (!p->blocks || p->used > p->limit ||
+      (p->keyed && p->block[p->blocks - 1].rows == KEYED_ROWS)) {
+    weir_status st = begin_block(p, row[0], beside);
+    if (st) return st;
   }
-  unsigned char *at = p->bytes + p->used;
-  for (int i = 0; i < p->columns; i++) {
-    at = put_number(at, row[i], p->last[i]);
-    p->last[i] = row[i];
-  }
-  p->used = (size_t)(at - p->bytes);
+  p->used = (size_t)(put_row(p->bytes + p->used, p->last, row, p->columns) - p->bytes);
   p->block[p->blocks - 1].rows++;
   p->rows++;
   return WEIR_OK;
@@ -82,29 +101,36 @@ void wr_pack_free(wr_pack *p)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static const unsigned char *get_number(const unsigned char *at, const unsigned char *end,
-                                       int64_t *value)
-{
-  uint64_t far = 0;
-  for (int shift = 0; at < end && shift < 64; shift += 7) {
-    far |= (uint64_t)(*at & 127) << shift;
-    if (*at++ < 128) break;
-  }
-  far = far >> 1 ^ (far & 1 ? UINT64_MAX : 0);
-  *value = (int64_t)((uint64_t)*value + far);
-  return at;
-}
-
 static void read_row(wr_pack_reader *r)
 {
-  for (int i = 0; i < r->pack->columns; i++)
-    r->at = get_number(r->at, r->end, &r->v[i]);
+  static const uint64_t masks[] = {0,
+                                   UINT64_MAX >> 56,
+                                   UINT64_MAX >> 48,
+                                   UINT64_MAX >> 40,
+                                   UINT64_MAX >> 32,
+                                   UINT64_MAX >> 24,
+                                   UINT64_MAX >> 16,
+                                   UINT64_MAX >> 8,
+                                   UINT64_MAX};
+  uint64_t sizes;
+  int columns = r->pack->columns;
+  const unsigned char *at = r->at;
+  memcpy(&sizes, at, sizeof(sizes));
+  at += sizes_of_row(columns);
+  for (int i = 0; i < columns; i++, sizes >>= SIZES) {
+    uint64_t far;
+    memcpy(&far, at, NUMBER);
+    far &= masks[sizes & 15];
+    at += sizes & 15;
+    r->v[i] = (int64_t)((uint64_t)r->v[i] + (far >> 1 ^ (0 - (far & 1))));
+  }
+  r->at = at;
   r->left--;
 }
 
 static weir_status read_file(wr_pack_reader *r, uint64_t offset, size_t bytes)
 {
-  if (!r->buffer && !(r->buffer = malloc(WR_PACK_BLOCK)))
+  if (!r->buffer && !(r->buffer = malloc(WR_PACK_BLOCK + NUMBER)))
     return weir_fail(WEIR_ENOMEM, "reading rows of findings: out of host memory");
   int wrong = wr_run_read(r->pack->file, r->buffer, bytes, offset);
   if (wrong) return weir_fail_errno(WEIR_EIO, wrong, "reading rows of findings back");
@@ -126,7 +152,6 @@ static weir_status open_block(wr_pack_reader *r, size_t number)
     r->at = p->bytes + (b->offset - p->in_file);
   r->over = s != WEIR_OK;
   if (s) return s;
-  r->end = r->at + bytes;
   r->left = b->rows;
   r->next_block = number + 1;
   memset(r->v, 0, sizeof(r->v));

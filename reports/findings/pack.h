@@ -1,5 +1,5 @@
 /* pack.h: rows of whole numbers, kept one behind the other in a few bytes each, and read as often as
- * wanted: each number as its difference to the row before, of variable length. Beyond a limit they lie
+ * wanted: each number as its difference to the row before, in no more bytes than that needs. Beyond a limit they lie
  * in a file without a name in TMPDIR, so that memory is bounded however many there are. */
 #ifndef WEIR_REPORTS_PACK_H
 #define WEIR_REPORTS_PACK_H
@@ -26,6 +26,7 @@ typedef struct wr_pack {
   bool keyed; /* single rows are looked for: fewer are read for each */
   uint64_t rows;
   int64_t last[WR_PACK_COLUMNS]; /* the row before, in this block */
+  size_t limit;                  /* of `used`: beyond it the next row begins a block */
   unsigned char *bytes;          /* owned: those behind the file's */
   size_t used, capacity;
   uint64_t in_file;
@@ -43,7 +44,7 @@ typedef struct wr_pack_reader {
   const wr_pack *pack;
   size_t next_block;
   size_t left; /* rows of the block behind the one in `v` */
-  const unsigned char *at, *end;
+  const unsigned char *at;
   unsigned char *buffer; /* owned: a block of the file */
   int64_t v[WR_PACK_COLUMNS];
   bool over; /* there is no row in `v` */
