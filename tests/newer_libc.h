@@ -1,8 +1,9 @@
-/* newer_libc.h: what glibc 2.43 does to searches in strings and arrays, for machines with an older one.
+/* newer_libc.h: what glibc 2.43 does to searches in strings and arrays, for machines with an older
+ * one.
  *
- * There they are macros, as C23 asks: what is searched in const memory is const. A source that defines
- * such a function, or drops const from its result, does not compile. `make lint-clang` includes this
- * file before all others. */
+ * There they are macros, as C23 asks: what is searched in const memory is const. A source that
+ * defines such a function, or drops const from its result, does not compile. `make lint-clang`
+ * includes this file before all others. */
 #ifndef WEIR_TESTS_NEWER_LIBC_H
 #define WEIR_TESTS_NEWER_LIBC_H
 

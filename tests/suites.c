@@ -1,8 +1,8 @@
 /*
- * The main of a program that holds several suites. Suites that link the same objects are one file with a
- * name for each: linked one by one, a hundred copies of the engine took 1.6 GB, and 4 GB under a
- * sanitizer. Each suite's own main has been renamed to suite_NAME (tests/rules.mk), and the name under
- * which the program is started says which of them runs.
+ * The main of a program that holds several suites. Suites that link the same objects are one file
+ * with a name for each: linked one by one, a hundred copies of the engine took 1.6 GB, and 4 GB
+ * under a sanitizer. Each suite's own main has been renamed to suite_NAME (tests/rules.mk), and the
+ * name under which the program is started says which of them runs.
  *
  * SUITES, from the make rule, is S(NAME) for every suite.
  */

@@ -43,7 +43,8 @@ typedef struct block_cache_freed { /* a block that went back to the device */
 typedef struct block_cache_options {
   uint64_t keep_bytes; /* most bytes cached; 0: none */
   uint64_t decay_ms;   /* idle memory older than this is given back; 0: never */
-  /* Notified of each block after it went back, with the backend's self, no lock held; NULL: nobody. */
+  /* Notified of each block after it went back, with the backend's self, no lock held; NULL:
+   * nobody. */
   void (*on_given)(void *self, const block_cache_freed *given);
 } block_cache_options;
 

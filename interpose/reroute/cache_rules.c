@@ -1,5 +1,5 @@
-/* cache_rules.c: see cache_rules.h. What is known of a call site is kept by its address in a table that is only
- * ever filled: after a dlclose() the same addresses go by other keys.
+/* cache_rules.c: see cache_rules.h. What is known of a call site is kept by its address in a table
+ * that is only ever filled: after a dlclose() the same addresses go by other keys.
  *
  * A function's name is looked for in the symbol tables of its file, as it lies on the disk: the
  * dynamic one has only what is exported. */

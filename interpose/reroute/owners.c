@@ -4,8 +4,8 @@
  *   called before us, and calls on to CUDA, so that nothing passes it over.
  * - by a look-up, as the runtime comes to the driver: a library that answers dlsym itself, with a
  *   function that it has under the same name.
- * - by a look-up, with a function that has no such name: known when it is handed out to somebody who
- *   asks us; and where a library answers dlsym, it is asked, once the driver is there.
+ * - by a look-up, with a function that has no such name: known when it is handed out to somebody
+ *   who asks us; and where a library answers dlsym, it is asked, once the driver is there.
  *
  * The trace has a note for each library: what it has, and what is left to it. */
 #include "interpose/reroute/owners.h"

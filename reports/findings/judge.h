@@ -6,8 +6,8 @@
  *
  * A judge is a few lines, with no clean-up of errors: each function here does nothing once `status` is bad, and a walk
  * over facts then ends. */
-#ifndef WEIR_REPORTS_JUDGE_H
-#define WEIR_REPORTS_JUDGE_H
+#ifndef WEIR_REPORTS_FINDINGS_JUDGE_H
+#define WEIR_REPORTS_FINDINGS_JUDGE_H
 
 #include "reports/findings/facts.h"
 #include "reports/findings/rule.h"

@@ -19,7 +19,8 @@ static int by_logged_time(const void *left, const void *right)
 
 enum { TIES = 64 };
 
-/* Records in order of time, of which those of one time go by their rows. False: there are many of them. */
+/* Records in order of time, of which those of one time go by their rows. False: there are many
+ * of them. */
 static bool order_ties(wr_run_log *log)
 {
   char *record = malloc(log->size);

@@ -38,8 +38,8 @@ typedef struct listing_settings {
  * range that the trace does not know. */
 weir_status listing_write(FILE *out, const char *trace, const listing_settings *settings);
 
-/* The bit of a kind of event by its name in traces, or by the name of its view (allocation, release,
- * wait, registration, cache_action); 0: there is none. */
+/* The bit of a kind of event by its name in traces, or by the name of its view (allocation,
+ * release, wait, registration, cache_action); 0: there is none. */
 uint64_t listing_kind(const char *name, size_t bytes);
 
 /* The names of kinds, "alloc, free, …". */

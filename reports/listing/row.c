@@ -1,4 +1,5 @@
-/* row.c: see row.h. What a, b and `copy` of an event are depends on its kind (SCHEMA.md, `event`). */
+/* row.c: see row.h. What a, b and `copy` of an event are depends on its kind (SCHEMA.md,
+ * `event`). */
 #include "reports/listing/row.h"
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,8 @@ typedef enum sql_number {
                " WHEN e.kind IN (9, 10) THEN " GIVEN_CONTEXT " END"
 #define NO_NAMES "NULL, NULL, NULL, NULL, NULL"
 
-/* When the device began with it, and its time there: what the views copy, memset and launch have. */
+/* When the device began with it, and its time there: what the views copy, memset and launch
+ * have. */
 #define ON_DEVICE(what)                                                                            \
   "(SELECT " what " FROM main.device_work d WHERE d.event = e.id AND d.event IS NOT NULL AND ("    \
   "e.kind = 3 AND d.kind = 1 OR e.kind = 4 AND d.kind = 2 OR e.kind = 6 AND d.kind IN (3, 4)))"

@@ -5,7 +5,8 @@
 #include "reports/listing/names.h"
 #include "reports/write/rows.h"
 
-/* In the order in which CSV has them. Names are those of the views (SCHEMA.md), where one has it. */
+/* In the order in which CSV has them. Names are those of the views (SCHEMA.md), where one has
+ * it. */
 #define LISTING_COLUMN_MAP(X)                                                                      \
   X(id)                                                                                            \
   X(start_ns)                                                                                      \

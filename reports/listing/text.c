@@ -1,5 +1,5 @@
-/* text.c: an event as a line for people: its time, how long it lasted, who called what, and all that is known of
- * it. Texts are cleaned: a line of the output is an event. */
+/* text.c: an event as a line for people: its time, how long it lasted, who called what, and all
+ * that is known of it. Texts are cleaned: a line of the output is an event. */
 #include "reports/listing/text.h"
 #include <inttypes.h>
 #include "reports/base/escape.h"

@@ -1,5 +1,6 @@
-/* reports.h: the table of reports. The SQL of each is a view of its name in reports.sql, whose columns are
- * the headings of a list; a sum has its labels as they are there, and the headings of its measures. */
+/* reports.h: the table of reports. The SQL of each is a view of its name in reports.sql, whose
+ * columns are the headings of a list; a sum has its labels as they are there, and the headings
+ * of its measures. */
 #ifndef WEIR_REPORTS_STATS_REPORTS_H
 #define WEIR_REPORTS_STATS_REPORTS_H
 

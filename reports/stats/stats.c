@@ -1,8 +1,8 @@
 /* stats.c: see stats.h.
  *
  * A sum goes through its rows twice: once by name, which gives all but the medians, and once by
- * measure, each in its order, which SQLite sorts in a file where there are many: then a name's median is
- * where half of its rows have gone by. */
+ * measure, each in its order, which SQLite sorts in a file where there are many: then a name's
+ * median is where half of its rows have gone by. */
 #include "reports/stats/stats.h"
 #include <math.h>
 #include <stdlib.h>
@@ -96,7 +96,8 @@ static char *function_shown(const stats *x, const char *name)
   return copy;
 }
 
-/* As the report shows it: new; NULL: as it is, or out of memory. `between`: after a range's text. */
+/* As the report shows it: new; NULL: as it is, or out of memory. `between`: after a range's
+ * text. */
 static char *kernel_name(const stats *x, const char *name, char between)
 {
   const char *mark = x->ranges ? strrchr(name, RANGE_MARK) : NULL;

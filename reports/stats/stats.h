@@ -19,8 +19,8 @@ typedef struct stats_settings {
 } stats_settings;
 
 /* Writes a report of `trace` (a trace, complete or not, or a spool) to `out`. Errors: those of
- * export_input_open(), ENOTSUP for what the trace, or every trace, has nothing for (STATS_SKIPPED: the
- * sentence is nsys'); EIO. */
+ * export_input_open(), ENOTSUP for what the trace, or every trace, has nothing for
+ * (STATS_SKIPPED: the sentence is nsys'); EIO. */
 weir_status stats_write(FILE *out, const char *trace, const stats_report *report,
                         const stats_settings *settings);
 

@@ -116,8 +116,8 @@ static void read_spool(void)
 
 typedef struct sight {
   uint32_t id;
-  void *
-      caller; /* where capture_both_stacks() returns to: both sides are compared from there outwards */
+  /* where capture_both_stacks() returns to: both sides are compared from there outwards */
+  void *caller;
   int count; /* of truth */
   void *truth[TRUTH];
 } sight;

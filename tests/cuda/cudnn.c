@@ -1,11 +1,12 @@
 /* cudnn.c: a cuDNN for the software device: the functions that the engine calls, by NVIDIA's own
- * declarations. Its soname is libcudnn.so.9, so that who has opened it has it found under that name.
+ * declarations. Its soname is libcudnn.so.9, so that who has opened it has it found under that
+ * name.
  *
  * It is as strict as the documentation of cuDNN: a context, tensors that the convolution gives, no
  * element twice, an algorithm and a math type that its heuristics have named, a workspace of at
- * least what was said, aligned. It sums in double, waits for the stream, and calculates on the host:
- * not for captures that are launched. Algorithm 0 is not there; 1 wants a workspace, and does not
- * give the same bits every time; 2 wants more than any device has; 3 wants nothing. */
+ * least what was said, aligned. It sums in double, waits for the stream, and calculates on the
+ * host: not for captures that are launched. Algorithm 0 is not there; 1 wants a workspace, and
+ * does not give the same bits every time; 2 wants more than any device has; 3 wants nothing. */
 typedef int there_may_be_nothing;
 
 #if __has_include(<cudnn.h>)

@@ -2,10 +2,11 @@
  * engine calls, by NVIDIA's own declarations. Its soname is libcusolver.so.12's, so that who has
  * opened it has it found under that name.
  *
- * It is as strict as the documentation: a context, a stream, leading dimensions of at least the rows,
- * parameters, room of at least the size that was said, on the device and on the host, one data type.
- * It waits for the stream and then calculates on the host, by the plainest algorithms, none of which
- * is the engine's: elimination by rows, reflections of whole matrices, Jacobi's rotations. */
+ * It is as strict as the documentation: a context, a stream, leading dimensions of at least the
+ * rows, parameters, room of at least the size that was said, on the device and on the host, one
+ * data type. It waits for the stream and then calculates on the host, by the plainest
+ * algorithms, none of which is the engine's: elimination by rows, reflections of whole matrices,
+ * Jacobi's rotations. */
 typedef int there_may_be_no_solver;
 
 #if __has_include(<cusolverDn.h>)
@@ -125,7 +126,7 @@ static cusolverStatus_t begin_in_room(cusolverDnHandle_t handle, cusolverDnParam
   return st;
 }
 
-/* ---- matrices: of doubles, column by column ---------------------------------------------------- */
+/* ---- matrices: of doubles, column by column -------------------------------------------------- */
 
 static double *load_columns(const void *a, cudaDataType t, int64_t m, int64_t n, int64_t lda)
 {
@@ -349,7 +350,7 @@ static cusolverStatus_t form_q(cusolverDnHandle_t handle, int m, int n, int k, v
 ORGQR(S, float, CUDA_R_32F)
 ORGQR(D, double, CUDA_R_64F)
 
-/* ---- eigenvalues, singular values ------------------------------------------------------------- */
+/* ---- eigenvalues, singular values ------------------------------------------------------------ */
 
 /* Of the angle that makes `off` 0 between p and q. */
 static void angle(double p, double q, double off, double *c, double *s)

@@ -296,7 +296,8 @@ static const char *const prepared[] = {"cudnnCreateTensorDescriptor",
                                        "cudnnGetConvolutionBackwardFilterWorkspaceSize"};
 enum { PREPARED = sizeof prepared / sizeof *prepared };
 
-/* Runs of three where prepared[i] fails; the engine's own gradient of the input is a convolution. */
+/* Runs of three where prepared[i] fails; the engine's own gradient of the input is a
+ * convolution. */
 static unsigned runs_left(int i)
 {
   return i < 8 ? 0 : i == 10 || i == 11 ? 3 : 2;

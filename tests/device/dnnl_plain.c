@@ -1,6 +1,6 @@
-/* dnnl_plain.c: a oneDNN that calculates by plain loops: the functions of its C interface, version 3, that
- * core/backend/cpu/dnn.c calls. Its soname is libdnnl.so.3, so that who has opened it by its path has
- * it found under that name.
+/* dnnl_plain.c: a oneDNN that calculates by plain loops: the functions of its C interface, version
+ * 3, that core/backend/cpu/dnn.c calls. Its soname is libdnnl.so.3, so that who has opened it by
+ * its path has it found under that name.
  *
  * It is as strict as the documentation of oneDNN: descriptors and memories of the right shapes,
  * data and scratchpads in place, as many threads of OpenMP where a primitive runs as where it was

@@ -1,5 +1,6 @@
 /* test_cpu_conv.c: convolution on the cpu, against sums in long double (by oneDNN, too, where the
- * environment asks for it: WEIR_BLAS=vendor); the same bits of Weir's own by any number of threads. */
+ * environment asks for it: WEIR_BLAS=vendor); the same bits of Weir's own by any number of
+ * threads. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
@@ -117,9 +118,9 @@ START_TEST(convolutions_of_any_kind_are_their_sums)
 }
 END_TEST
 
-/* More positions than a chunk has, more terms than are taken at a time, more panels than one, images
- * that go together; of many output planes those whose elements are calculated alone, by rows that are
- * short, longer, long. */
+/* More positions than a chunk has, more terms than are taken at a time, more panels than one,
+ * images that go together; of many output planes those whose elements are calculated alone, by
+ * rows that are short, longer, long. */
 static const weir_conv large[] = {
     {.n = 1, .groups = 1, .channels = 1, .outs = 5, .size = {50, 60}, .kernel = {3, 3}},
     {.n = 7, .groups = 1, .channels = 60, .outs = 33, .size = {5, 4}, .kernel = {3, 3}},
@@ -151,7 +152,8 @@ START_TEST(large_convolutions_are_put_together_from_parts)
 }
 END_TEST
 
-/* By strides of 2 along rows: of all lengths and paddings, so that either of two phases is the longer. */
+/* By strides of 2 along rows: of all lengths and paddings, so that either of two phases is the
+ * longer. */
 START_TEST(rows_are_split_by_strides_of_two)
 {
   for (int round = 0; round < 64; round++) {

@@ -1,5 +1,5 @@
-/* test_cpu_copy.c: elements copied between any strides, one by one beside what the cpu does: turned,
- * stepped, repeated, backwards, of every size. */
+/* test_cpu_copy.c: elements copied between any strides, one by one beside what the cpu does:
+ * turned, stepped, repeated, backwards, of every size. */
 #include <check.h>
 #include <string.h>
 #include "core/backend/cpu/cpu.h"
@@ -23,8 +23,8 @@ static void shuffle_dims(int *order, int dims)
   }
 }
 
-/* Strides of an operand whose dimensions lie in the order at hand, the fastest `step` elements apart;
- * what it takes, in elements. */
+/* Strides of an operand whose dimensions lie in the order at hand, the fastest `step` elements
+ * apart; what it takes, in elements. */
 static int64_t lay_out(weir_operand *o, const weir_loop *l, int64_t step)
 {
   int order[WEIR_DIMS];

@@ -1,6 +1,7 @@
-/* test_cpu_dnn.c: convolutions by oneDNN, whose place a library of plain loops takes (dnnl_plain.c):
- * the results are those of Weir's own, which test_cpu_conv checks; what is refused, what fails, who
- * is asked. Each test is a process of its own: the library is opened once in a process. */
+/* test_cpu_dnn.c: convolutions by oneDNN, whose place a library of plain loops takes
+ * (dnnl_plain.c): the results are those of Weir's own, which test_cpu_conv checks; what is
+ * refused, what fails, who is asked. Each test is a process of its own: the library is opened
+ * once in a process. */
 #include <check.h>
 #include <dlfcn.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* test_cpu_map.c: elementwise work on the cpu against a reference that shares nothing with it:
  * every operation in every dtype, operands strided, repeated, reversed, of other dtypes, numbers,
- * in place; tails of blocks and pieces of threads. test_cpu_map_long compares levels of processor over
- * more elements. */
+ * in place; tails of blocks and pieces of threads. test_cpu_map_long compares levels of
+ * processor over more elements. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -164,10 +164,10 @@ static bool is_open(const weir_loop *l, element x, element y)
   return zero || !isfinite(x.re) || !isfinite(y.re) || most > 16;
 }
 
-/* Most functions of float32 are calculated in double and rounded once; what is made of sums and products
- * of the dtype is off by a few roundings of what is added; float64's are the C library's, whose
- * arguments are rounded. What overflows on the way is not measured; of slopes, whose factors multiply
- * what was rounded to a subnormal, neither is that. */
+/* Most functions of float32 are calculated in double and rounded once; what is made of sums and
+ * products of the dtype is off by a few roundings of what is added; float64's are the C
+ * library's, whose arguments are rounded. What overflows on the way is not measured; of slopes,
+ * whose factors multiply what was rounded to a subnormal, neither is that. */
 static bool is_near_function(const weir_loop *l, element got, element want, element x, element y,
                              element z)
 {
@@ -442,7 +442,8 @@ START_TEST(every_level_of_processor_gives_the_same_bits)
 }
 END_TEST
 
-/* All float16 numbers as float32, and float32 numbers as float16, of which each exponent has some. */
+/* All float16 numbers as float32, and float32 numbers as float16, of which each exponent has
+ * some. */
 START_TEST(halves_are_the_same_at_every_level)
 {
   enum { N = 65536 };
@@ -463,8 +464,8 @@ START_TEST(halves_are_the_same_at_every_level)
 }
 END_TEST
 
-/* All numbers of float16 and bfloat16, through kernels that take them as they are, by a tensor or by
- * one number, through those that blocks of float32 go through, and at every level. */
+/* All numbers of float16 and bfloat16, through kernels that take them as they are, by a tensor
+ * or by one number, through those that blocks of float32 go through, and at every level. */
 static void check_halves(weir_op op, weir_dtype dtype, bool number)
 {
   enum { N = 65536 };

@@ -1,5 +1,5 @@
-/* test_cpu_rows.c: what the cpu calculates of whole rows (softmax, norms), against long double; the same
- * bits by any number of threads and at every level of processor. */
+/* test_cpu_rows.c: what the cpu calculates of whole rows (softmax, norms), against long double;
+ * the same bits by any number of threads and at every level of processor. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>

@@ -9,9 +9,9 @@
  * all differences. */
 void compare_tally(const char *tally_path, const char *report_path, bool names);
 
-/* With --device-times: the trace's device work must be the tally's moves, one each, and each of a call
- * that says the same; in order and one at a time in each stream; with `kernels`, all launches of the tally
- * are there too. */
+/* With --device-times: the trace's device work must be the tally's moves, one each, and each of
+ * a call that says the same; in order and one at a time in each stream; with `kernels`, all
+ * launches of the tally are there too. */
 void compare_device_work(const char *tally_path, const char *trace, bool kernels);
 
 /* Adds the names of a tally's functions to a set kept by this file. */

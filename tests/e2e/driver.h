@@ -1,4 +1,5 @@
-/* driver.h: what the small programs on the driver's functions share: a call that fails ends them. */
+/* driver.h: what the small programs on the driver's functions share: a call that fails ends
+ * them. */
 #ifndef WEIR_TESTS_DRIVER_H
 #define WEIR_TESTS_DRIVER_H
 

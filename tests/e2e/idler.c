@@ -1,10 +1,10 @@
-/* idler.c: a random program that knows when its two devices are busy and when they are idle, and what
- * its waits are for, for sure; what it knows goes into a file.
+/* idler.c: a random program that knows when its two devices are busy and when they are idle, and
+ * what its waits are for, for sure; what it knows goes into a file.
  *
  *   idler SEED FILE
  *
- * A kernel that says that it runs, and goes on until it may end, keeps a device busy; a stream that is
- * held has work that does not begin; a host function keeps a stream from being complete while no
+ * A kernel that says that it runs, and goes on until it may end, keeps a device busy; a stream that
+ * is held has work that does not begin; a host function keeps a stream from being complete while no
  * device works. What ends a phase is done by a second thread while the first one waits. Each phase
  * begins and ends with all complete. Times are of CLOCK_MONOTONIC, in ns. Lines of FILE:
  *

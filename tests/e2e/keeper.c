@@ -2,11 +2,11 @@
  *
  *   keeper SEED THREADS STEPS each|together leave|drop|reset
  *
- * What one thread made another may drop. each: one call of all threads at a time, so that the account
- * is exact; together: as they come, and peaks are known to lie between two figures. *low* counts memory
- * from after the call that made it to before the one that dropped it, *high* from before to after.
- * At the end what is left is left, dropped, or reset with its device. Prints lines, of each kind on
- * each device (- none), S the device side of one device, T of all:
+ * What one thread made another may drop. each: one call of all threads at a time, so that the
+ * account is exact; together: as they come, and peaks are known to lie between two figures. *low*
+ * counts memory from after the call that made it to before the one that dropped it, *high* from
+ * before to after. At the end what is left is left, dropped, or reset with its device. Prints
+ * lines, of each kind on each device (- none), S the device side of one device, T of all:
  *
  *   KIND DEVICE allocations bytes live-blocks live low-peak high-peak
  */
@@ -464,7 +464,8 @@ static void *keep_blocks(void *data)
   return NULL;
 }
 
-/* What a reset ends: all but physical memory, which handles keep, and contexts of the program's own. */
+/* What a reset ends: all but physical memory, which handles keep, and contexts of the program's
+ * own. */
 static void reset_devices(void)
 {
   for (int i = 0; i < SLOTS; i++) {

@@ -4,8 +4,8 @@
  *
  * Asks the driver itself around each such call what the device has free, and keeps its own account.
  * Its last line: for code and for contexts, how often some was taken, bytes in all, the most at
- * once, and what is left at the end. beside: another thread allocates all the while. Every third seed
- * resets the primary context at the end. */
+ * once, and what is left at the end. beside: another thread allocates all the while. Every third
+ * seed resets the primary context at the end. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

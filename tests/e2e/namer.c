@@ -1,5 +1,5 @@
-/* namer.c: gives names to its thread, device, stream and memory by NVTX, and uses them. The same address
- * is allocated, named and freed ROUNDS times; with an argument the memory stays. */
+/* namer.c: gives names to its thread, device, stream and memory by NVTX, and uses them. The same
+ * address is allocated, named and freed ROUNDS times; with an argument the memory stays. */
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCudaRt.h>

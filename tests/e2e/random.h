@@ -1,8 +1,9 @@
 /* random.h: the seeded random caller, its state and its two halves.
  *
- * random_ops.c and random_table.c are compiled twice, once for the legacy default stream and once with
- * CUDA_API_PER_THREAD_DEFAULT_STREAM, so that one process calls both families of exported names.
- * Every operation makes calls whose outcome is known beforehand and tallies them by hand. */
+ * random_ops.c and random_table.c are compiled twice, once for the legacy default stream and
+ * once with CUDA_API_PER_THREAD_DEFAULT_STREAM, so that one process calls both families of
+ * exported names. Every operation makes calls whose outcome is known beforehand and tallies them
+ * by hand. */
 #ifndef WEIR_TESTS_RANDOM_H
 #define WEIR_TESTS_RANDOM_H
 

@@ -1,10 +1,11 @@
-/* shortage.c: a program that a device has not enough memory for, with what it holds when it sees so.
+/* shortage.c: a program that a device has not enough memory for, with what it holds when it sees
+ * so.
  *
  *   shortage MIB[,MIB...] [kill]
  *
- * Weights of 100 MiB and three caches of 50, 40 and 30 MiB live, a buffer of 60 MiB is freed, then a
- * batch of MIB is asked for, and another; with `kill`, it is not, and the program is killed as it stands. Prints
- * the answer. */
+ * Weights of 100 MiB and three caches of 50, 40 and 30 MiB live, a buffer of 60 MiB is freed,
+ * then a batch of MIB is asked for, and another; with `kill`, it is not, and the program is
+ * killed as it stands. Prints the answer. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

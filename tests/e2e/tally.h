@@ -108,8 +108,8 @@ static inline void tally_add(tally *to, const tally *from)
     tally_move_add(to, from->moves[i]);
 }
 
-/* Writes {"totals":{...},"apis":[{"name","calls","errors"}...],"moves":["WAY BYTES"...]}. Returns 0,
- * or -1 and says why. */
+/* Writes {"totals":{...},"apis":[{"name","calls","errors"}...],"moves":["WAY BYTES"...]}.
+ * Returns 0, or -1 and says why. */
 static inline int tally_write(const tally *t, const char *path)
 {
   FILE *f = fopen(path, "w");

@@ -66,8 +66,8 @@ START_TEST(each_way_of_a_copy_has_its_hash_or_the_reason_for_none)
 }
 END_TEST
 
-/* Buffers are written over as soon as the program may: a hash that was taken too early or too late is
- * of something else. */
+/* Buffers are written over as soon as the program may: a hash that was taken too early or too
+ * late is of something else. */
 START_TEST(no_hash_is_of_other_bytes_than_the_copy_has_moved)
 {
   char mode[32];

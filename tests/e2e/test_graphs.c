@@ -1,5 +1,5 @@
-/* test_graphs.c: what launches of graphs ran is in the totals, whoever made the graphs, and however:
- * graph_caller's own account of it against the report. */
+/* test_graphs.c: what launches of graphs ran is in the totals, whoever made the graphs, and
+ * however: graph_caller's own account of it against the report. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,8 @@
 
 #define PROGRAMS AT_LEVEL(6, 40, 400)
 
-/* Two readings of the clocks agree to a ms wherever the thread is interrupted; phases last longer. */
+/* Two readings of the clocks agree to a ms wherever the thread is interrupted; phases last
+ * longer. */
 enum { OFF = 1000000, WAITS = 256, CAUSES = 5 };
 
 typedef struct account { /* what surely was, ns */

@@ -239,8 +239,8 @@ START_TEST(nvml_is_not_asked_where_that_is_off_or_the_device_is_software)
 }
 END_TEST
 
-/* A device of 300 MiB, of which 220 are live when 100 are asked for: 20 are missing, and the smallest
- * block that has as many is the cache of 30. */
+/* A device of 300 MiB, of which 220 are live when 100 are asked for: 20 are missing, and the
+ * smallest block that has as many is the cache of 30. */
 START_TEST(a_run_out_of_memory_says_who_had_it_and_what_to_release)
 {
   const char *mode = _i ? "strict" : "observe";

@@ -3,8 +3,8 @@
  * A second account, which shares nothing with Weir's: a graph of what was queued. A *node* is an
  * action in a stream: work, or a mark (an event recorded, a stream made to wait). It has an edge to
  * each node that the documentation makes it wait for; a *weak* edge where it leaves open whether it
- * does. What a wait is for is all that can be reached from its nodes. What it has said to be complete
- * is what can be reached without weak edges. */
+ * does. What a wait is for is all that can be reached from its nodes. What it has said to be
+ * complete is what can be reached without weak edges. */
 #ifndef WEIR_TESTS_E2E_WAIT_ORACLE_H
 #define WEIR_TESTS_E2E_WAIT_ORACLE_H
 
@@ -34,8 +34,8 @@ int oracle_stream_new(int context, stream_sort sort);
 oracle_stream *oracle_stream_at(int stream);
 void oracle_hold(int stream, void *handle); /* what comes now */
 
-/* A new action; `weak`: it may be none. `bytes` -1: a mark, no work. `event`: node that it waits for
- * besides, or NO_NODE. */
+/* A new action; `weak`: it may be none. `bytes` -1: a mark, no work. `event`: node that it waits
+ * for besides, or NO_NODE. */
 int oracle_act(int stream, long bytes, int event, bool weak);
 
 /* Begins a question: what is reached from the nodes that are named next. */

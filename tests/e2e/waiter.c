@@ -1,12 +1,13 @@
-/* waiter.c: random programs of streams, events and waits, whose streams are held back; what each wait
- * had to wait for goes into a file.
+/* waiter.c: random programs of streams, events and waits, whose streams are held back; what each
+ * wait had to wait for goes into a file.
  *
  *   waiter FIRST COUNT FILE [words]
  *
- * Programs FIRST to FIRST + COUNT - 1, one after the other, on up to two devices and four threads, of
- * which one at a time goes on. How streams are held: hold.h; words: as on a real device. A stream is held before its first work and released when something waits
- * for that work: so what the oracle calls pending is, and a wait that it calls redundant is made
- * while all is held, and would last for ever if it were not. Lines of FILE: pending (0, 1),
+ * Programs FIRST to FIRST + COUNT - 1, one after the other, on up to two devices and four
+ * threads, of which one at a time goes on. How streams are held: hold.h; words: as on a real
+ * device. A stream is held before its first work and released when something waits for that
+ * work: so what the oracle calls pending is, and a wait that it calls redundant is made while
+ * all is held, and would last for ever if it were not. Lines of FILE: pending (0, 1),
  * operations, bytes, streams. */
 #include <cuda.h>
 #include <pthread.h>

@@ -229,7 +229,8 @@ START_TEST(an_engine_example_uses_the_device_where_there_is_one)
 }
 END_TEST
 
-/* Those that train, with a module of each, as a report calls it, and what it has made or been named. */
+/* Those that train, with a module of each, as a report calls it, and what it has made or been
+ * named. */
 static const struct trained {
   const char *name, *modules[3];
 } trained[] = {

@@ -5,9 +5,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* A run takes long and little work: all of a suite are made side by side, before its first test, in a folder of their own
- * (enter_scratch()). Each is begun with found_begin(), any number of found_run(), and found_make(), which
- * leaves NAME.db, and its findings of any cost in NAME.json. */
+/* A run takes long and little work: all of a suite are made side by side, before its first test,
+ * in a folder of their own (enter_scratch()). Each is begun with found_begin(), any number of
+ * found_run(), and found_make(), which leaves NAME.db, and its findings of any cost in
+ * NAME.json. */
 FILE *found_begin(void);
 /* `words` are waster's, `options` those of weir run. */
 void found_run(FILE *runs, const char *name, const char *words, const char *options);

@@ -1,5 +1,5 @@
-/* test_findings.c: each rule of Weir's finds the waste of a program that commits it, in the line where
- * it is, and not in one that looks like it. */
+/* test_findings.c: each rule of Weir's finds the waste of a program that commits it, in the line
+ * where it is, and not in one that looks like it. */
 #include <jansson.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -133,8 +133,8 @@ START_TEST(no_twin_wastes_for_certain_by_any_rule)
 }
 END_TEST
 
-/* By the bytes that came to the host and went on as they were: zeros are no exception, and that they
- * could be set without a copy is another finding. */
+/* By the bytes that came to the host and went on as they were: zeros are no exception, and that
+ * they could be set without a copy is another finding. */
 START_TEST(bytes_that_cross_the_host_are_found_whatever_they_are)
 {
   if (!CAN_HASH) return;
@@ -180,8 +180,8 @@ START_TEST(a_summary_begins_with_findings)
 }
 END_TEST
 
-/* What is possible only is a line each below what is sure, and in no sum; in full where that is asked
- * for. What decides is named. */
+/* What is possible only is a line each below what is sure, and in no sum; in full where that is
+ * asked for. What decides is named. */
 START_TEST(what_is_possible_stands_apart_in_a_line_each)
 {
   const char *in = "$WEIR report findings --width 0 --min-cost 0ns";
@@ -261,7 +261,8 @@ static long long number_of(const char *command, const char *db)
   return strtoll(sh_status(0, command, db)->out, NULL, 10);
 }
 
-/* In the report, in the table, in the finding, and where it is checked; of one stream there are none. */
+/* In the report, in the table, in the finding, and where it is checked; of one stream there are
+ * none. */
 START_TEST(waits_that_are_too_wide_are_the_same_everywhere)
 {
   static const char *const runs[] = {"wide-wait.waste", "wide-wait.twin", "redundant-wait.waste",

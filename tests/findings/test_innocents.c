@@ -1,5 +1,5 @@
-/* test_innocents.c: what looks like a waste and is none has no finding that is certain or likely, and
- * none at all where it cannot be one: in each mode, with hashes and without. */
+/* test_innocents.c: what looks like a waste and is none has no finding that is certain or
+ * likely, and none at all where it cannot be one: in each mode, with hashes and without. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/findings/found.h"

@@ -1,6 +1,6 @@
-/* test_savings.c: of a waste that is repeated, each round is found, at no more than it costs; of the same
- * work without the waste, none. How near what is predicted comes to what the fix gains depends on the
- * machine: `make bench` measures it (tools/bench/rows_findings.c). */
+/* test_savings.c: of a waste that is repeated, each round is found, at no more than it costs; of
+ * the same work without the waste, none. How near what is predicted comes to what the fix gains
+ * depends on the machine: `make bench` measures it (tools/bench/rows_findings.c). */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* test_sources.c: which lines of source a report quotes. A trace names the files, and who made it may have had
- * any in mind: each test has the trace name one of the test's own, and looks for its line in the text, the
- * JSON and the page. Files and links of other users are made where that is allowed; elsewhere those pass. */
+/* test_sources.c: which lines of source a report quotes. A trace names the files, and who made
+ * it may have had any in mind: each test has the trace name one of the test's own, and looks for
+ * its line in the text, the JSON and the page. Files and links of other users are made where
+ * that is allowed; elsewhere those pass. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -371,7 +371,8 @@ static void products(void)
           weir_matmul(&out, a, b));
 }
 
-/* A convolution and its three gradients, of so many products that cuDNN is asked; built in, and by it. */
+/* A convolution and its three gradients, of so many products that cuDNN is asked; built in, and
+ * by it. */
 static void large_convolution(weir_dtype dtype, const weir_conv2d_options *o, int64_t side)
 {
   weir_shape shapes[3] = {weir_shape(4, 32, side, side), weir_shape(64, 32 / o->groups, 3, 3),

@@ -1,6 +1,7 @@
-/* test_grad.c: derivatives: beside differences of values, how gradients gather, what is refused, what
- * is kept and given back, threads, devices, and every allocation failing in turn. PyTorch beside it:
- * tests/peers/grad.py. The linker puts wrapped functions in the place of malloc() and its kin. */
+/* test_grad.c: derivatives: beside differences of values, how gradients gather, what is refused,
+ * what is kept and given back, threads, devices, and every allocation failing in turn. PyTorch
+ * beside it: tests/peers/grad.py. The linker puts wrapped functions in the place of malloc() and
+ * its kin. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -415,7 +416,8 @@ static weir_status attended(weir_tensor **out, const weir_tensor *a)
   return st ? st : weir_scaled_dot_product_attention(out, query, key, a, &o);
 }
 
-/* The same with a mask, one row of which hides all keys, and dropout of the same weights each time. */
+/* The same with a mask, one row of which hides all keys, and dropout of the same weights each
+ * time. */
 static weir_status attended_in_part(weir_tensor **out, const weir_tensor *a)
 {
   static const bool seen[] = {true, false, true, false, false, false, true, true, true};
@@ -588,8 +590,8 @@ static void same_elements(const weir_tensor *a, const weir_tensor *b)
   ck_assert(same);
 }
 
-/* Rows in more blocks than one: dropout takes the same weights on the way back, whether block by block,
- * all rows at once, or, where the mask requires a gradient, as they were kept. */
+/* Rows in more blocks than one: dropout takes the same weights on the way back, whether block by
+ * block, all rows at once, or, where the mask requires a gradient, as they were kept. */
 START_TEST(dropout_of_attention_is_drawn_again)
 {
   devices(2);
@@ -822,8 +824,8 @@ START_TEST(changes_in_place_are_gone_back_through)
 }
 END_TEST
 
-/* What a change keeps lies in the memory whose history keeps the change. Where a tensor that only nodes
- * hold keeps its later node, 13 allocations stay each round. */
+/* What a change keeps lies in the memory whose history keeps the change. Where a tensor that
+ * only nodes hold keeps its later node, 13 allocations stay each round. */
 START_TEST(a_history_ends_with_the_last_tensor_of_its_memory)
 {
   WEIR_TENSOR a = leaf_of(four, weir_shape(4), cpu);

@@ -1,5 +1,5 @@
-/* movable.h: what a tool that patches functions can move of a function's start, when it knows as few
- * instructions as such tools do: those that are the same in any place. */
+/* movable.h: what a tool that patches functions can move of a function's start, when it knows as
+ * few instructions as such tools do: those that are the same in any place. */
 #ifndef WEIR_TESTS_MOVABLE_H
 #define WEIR_TESTS_MOVABLE_H
 

@@ -1,12 +1,13 @@
-/* nvtx_account.h: what the spools of a folder say of ranges, as lines that victims print of theirs. */
+/* nvtx_account.h: what the spools of a folder say of ranges, as lines that victims print of
+ * theirs. */
 #ifndef TESTS_NVTX_ACCOUNT_H
 #define TESTS_NVTX_ACCOUNT_H
 
 #include <stdint.h>
 
-/* Of all spools: "WHAT DOMAIN:TEXT COUNT" a line, sorted; range, span (start and end), mark, call (by
- * its innermost range, or "call none"), open (ranges never ended);
- * "name KIND:TEXT of BYTES bytes COUNT" of what has a handle. Borrowed until the next call. */
+/* Of all spools: "WHAT DOMAIN:TEXT COUNT" a line, sorted; range, span (start and end), mark,
+ * call (by its innermost range, or "call none"), open (ranges never ended); "name KIND:TEXT of
+ * BYTES bytes COUNT" of what has a handle. Borrowed until the next call. */
 const char *nvtx_account(const char *directory);
 
 /* The lines of a text, sorted. Borrowed until the next call. */

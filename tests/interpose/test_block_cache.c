@@ -1,5 +1,5 @@
-/* test_block_cache.c: the cache of whole blocks: exact blocks, no reuse before work is complete, bounds,
- * failures, and a random program against a model. */
+/* test_block_cache.c: the cache of whole blocks: exact blocks, no reuse before work is complete,
+ * bounds, failures, and a random program against a model. */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_entries.c: every function that libweir-preload.so exports begins as entry.h promises. The file
- * is read, symbol by symbol of its dynamic table, as it was built. */
+/* test_entries.c: every function that libweir-preload.so exports begins as entry.h promises. The
+ * file is read, symbol by symbol of its dynamic table, as it was built. */
 #include <check.h>
 #include <elf.h>
 #include <fcntl.h>

@@ -511,7 +511,8 @@ static void hands_over(const char *name, uint64_t address)
   ck_assert_uint_eq(e->a, address);
 }
 
-/* What another process or device may use from then on. Other questions about an address are none. */
+/* What another process or device may use from then on. Other questions about an address are
+ * none. */
 START_TEST(a_call_that_hands_memory_over_is_an_event)
 {
   CUpointer_attribute asked[2] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_P2P_TOKENS};

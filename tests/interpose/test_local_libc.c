@@ -1,5 +1,5 @@
-/* test_local_libc.c: the library's own strlen, which reads words: every length from every place in one,
- * and texts that end where memory does. */
+/* test_local_libc.c: the library's own strlen, which reads words: every length from every place
+ * in one, and texts that end where memory does. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -202,7 +202,8 @@ START_TEST(test_a_tool_that_is_not_there_is_as_none)
 }
 END_TEST
 
-/* Another tool that is named, and the one that the program, run without us, is to be compared with. */
+/* Another tool that is named, and the one that the program, run without us, is to be compared
+ * with. */
 #define TOOL(name) "NVTX_INJECTION64_PATH=%s/tests/victims/nvtx/lib" name ".so"
 static const struct extension_case {
   const char *named, *like; /* formats of variables with the build folder, or "" */

@@ -1,7 +1,7 @@
-/* test_sanitizers.c: a program that was built with a sanitizer and is without fault runs under us, in
- * each mode, as without us: nothing is found in it, and its stacks are recorded. Where the machine
- * lacks the compiler or its sanitizer there is nothing to try. One program has no sanitizer, but
- * functions in the place of the unwinder's.
+/* test_sanitizers.c: a program that was built with a sanitizer and is without fault runs under us,
+ * in each mode, as without us: nothing is found in it, and its stacks are recorded. Where the
+ * machine lacks the compiler or its sanitizer there is nothing to try. One program has no
+ * sanitizer, but functions in the place of the unwinder's.
  *
  * What the software device does with its memory is no race of the program's or ours, as a GPU's is
  * none; so ThreadSanitizer is not to look into that library. */
@@ -80,7 +80,8 @@ START_TEST(a_program_with_a_sanitizer_and_a_libunwind_goes_without_stacks)
 }
 END_TEST
 
-/* Needs no sanitizer: the program's exported functions come before those of a library opened later. */
+/* Needs no sanitizer: the program's exported functions come before those of a library opened
+ * later. */
 START_TEST(a_program_that_exports_another_libunwind_has_its_stacks)
 {
   if (!build_program("gcc", "-rdynamic $WEIR_SOURCE/tests/victims/sanitizers/unwinder.c",

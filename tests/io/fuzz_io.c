@@ -1,5 +1,6 @@
-/* fuzz_io.c: the readers of .npy, .npz, .safetensors and PyTorch's files under a fuzzer (clang's, or
- * fuzz_alone.c). What is read in is written out and read again, and must be the same. */
+/* fuzz_io.c: the readers of .npy, .npz, .safetensors and PyTorch's files under a fuzzer
+ * (clang's, or fuzz_alone.c). What is read in is written out and read again, and must be the
+ * same. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

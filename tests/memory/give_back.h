@@ -1,5 +1,5 @@
-/* give_back.h: a pool's unused memory goes back without a wait, which weir_pool_empty() makes for what
- * queued work may touch. For suites that want memory to stay behind work. */
+/* give_back.h: a pool's unused memory goes back without a wait, which weir_pool_empty() makes
+ * for what queued work may touch. For suites that want memory to stay behind work. */
 #ifndef WEIR_TESTS_MEMORY_GIVE_BACK_H
 #define WEIR_TESTS_MEMORY_GIVE_BACK_H
 

@@ -1,5 +1,5 @@
-/* test_amp.c: autocast: lists, scopes, kept casts, derivatives, threads; gradient scalers. Those with a
- * loop run for the cpu (0) and cuda:0 of the software device (1). */
+/* test_amp.c: autocast: lists, scopes, kept casts, derivatives, threads; gradient scalers. Those
+ * with a loop run for the cpu (0) and cuda:0 of the software device (1). */
 #include <math.h>
 #include <pthread.h>
 #include "core/weir/amp.h"
@@ -70,7 +70,8 @@ START_TEST(operations_choose_their_dtype_by_the_lists_of_the_device)
 }
 END_TEST
 
-/* torch's LSTM is of oneDNN or cuDNN, in the lower dtype whole; its GRU on the cpu is made of products. */
+/* torch's LSTM is of oneDNN or cuDNN, in the lower dtype whole; its GRU on the cpu is made of
+ * products. */
 START_TEST(recurrent_layers_take_and_give_the_lower_dtype)
 {
   WEIR_TENSOR x = rig_tensor(weir_shape(2, 3, 4), device_of_case(_i), 1);
@@ -192,7 +193,7 @@ START_TEST(other_threads_are_as_they_were_but_for_replicas)
 }
 END_TEST
 
-/* ---- kept casts and derivatives --------------------------------------------------------------- */
+/* ---- kept casts and derivatives -------------------------------------------------------------- */
 
 START_TEST(gradients_arrive_in_the_parameters_dtype_through_a_kept_cast)
 {

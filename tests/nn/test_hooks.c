@@ -1,5 +1,6 @@
 /* test_hooks.c: hooks of modules: the order of their calls, what they may replace, gradients of one
- * input and of several, their ends; on the cpu (loop 0) and on cuda:0 of the software device (1). */
+ * input and of several, their ends; on the cpu (loop 0) and on cuda:0 of the software device
+ * (1). */
 #include "core/weir/grad.h"
 #include "core/weir/layers.h"
 #include "tests/nn/rig.h"

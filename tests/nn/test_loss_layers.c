@@ -1,6 +1,6 @@
-/* test_loss_layers.c: losses as modules, pads, Upsample, distances, EmbeddingBag, casts: they print as
- * torch's and are what their functions are, on the cpu (loop 0) and on cuda:0 of the software device
- * (1). */
+/* test_loss_layers.c: losses as modules, pads, Upsample, distances, EmbeddingBag, casts: they
+ * print as torch's and are what their functions are, on the cpu (loop 0) and on cuda:0 of the
+ * software device (1). */
 #include "core/weir/layers.h"
 #include "core/weir/shape.h"
 #include "tests/nn/rig.h"

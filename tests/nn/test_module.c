@@ -52,7 +52,7 @@ static weir_status see_module(void *user, const char *path, weir_module *m)
   return append_seen_path(user, path, NULL);
 }
 
-/* ---- training --------------------------------------------------------------------------------- */
+/* ---- training -------------------------------------------------------------------------------- */
 
 /* The sum of weight * weight goes back: the gradient is 2 weight. */
 static void square_back(weir_tensor *weight)
@@ -437,7 +437,7 @@ START_TEST(a_module_prints_as_torch_prints_it)
 }
 END_TEST
 
-/* ---- a table of it ---------------------------------------------------------------------------- */
+/* ---- a table of it --------------------------------------------------------------------------- */
 
 static weir_module *small_net(void)
 {

@@ -1,6 +1,6 @@
 /* test_more_layers.c: layers of normalisation, dropout, pooling and the like, and containers: what
- * they print, what they have, what they calculate, on the cpu (loop 0) and on cuda:0 of the software
- * device (1). */
+ * they print, what they have, what they calculate, on the cpu (loop 0) and on cuda:0 of the
+ * software device (1). */
 #include <math.h>
 #include "core/weir/layers.h"
 #include "tests/nn/rig.h"
@@ -153,7 +153,7 @@ START_TEST(convolutions_print_as_torchs)
 }
 END_TEST
 
-/* ---- what they calculate ---------------------------------------------------------------------- */
+/* ---- what they calculate --------------------------------------------------------------------- */
 
 static bool alike(const weir_tensor *a, const weir_tensor *b)
 {
@@ -297,8 +297,8 @@ START_TEST(embedding_gives_rows_of_which_padding_is_0)
 }
 END_TEST
 
-/* Rows of norm above 1 are made smaller in the weight; a row's gradient is the mean of those that name it,
- * the row of padding has none. */
+/* Rows of norm above 1 are made smaller in the weight; a row's gradient is the mean of those
+ * that name it, the row of padding has none. */
 START_TEST(embedding_bounds_norms_or_scales_gradients)
 {
   weir_device d = there(_i);

@@ -1,5 +1,5 @@
-/* test_optim.c: optimizers: their formulas in double, groups, states, failures. Those with a loop run
- * for the cpu (0) and cuda:0 of the software device (1). */
+/* test_optim.c: optimizers: their formulas in double, groups, states, failures. Those with a
+ * loop run for the cpu (0) and cuda:0 of the software device (1). */
 #include <math.h>
 #include "core/weir/grad.h"
 #include "core/weir/optim.h"

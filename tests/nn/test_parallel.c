@@ -322,7 +322,8 @@ START_TEST(the_result_is_that_of_one_device)
 }
 END_TEST
 
-/* The gradients of the mean of squares of what m makes of x: of the first and the last parameter. */
+/* The gradients of the mean of squares of what m makes of x: of the first and the last
+ * parameter. */
 static void go_back(weir_tensor *grads[2], weir_module *m, weir_module *caller, weir_tensor *x)
 {
   static const char *const paths[] = {"0.weight", "3.bias"};

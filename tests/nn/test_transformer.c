@@ -1,6 +1,6 @@
-/* test_transformer.c: TransformerEncoderLayer, TransformerEncoder, their decoding kin, Transformer: beside numbers that PyTorch
- * 2.15 gave in float64, their names, texts and masks; on the cpu (loop 0) and on cuda:0 of the
- * software device (1). */
+/* test_transformer.c: TransformerEncoderLayer, TransformerEncoder, their decoding kin,
+ * Transformer: beside numbers that PyTorch 2.15 gave in float64, their names, texts and masks;
+ * on the cpu (loop 0) and on cuda:0 of the software device (1). */
 #include <math.h>
 #include "core/weir/layers.h"
 #include "core/weir/sequence.h"

@@ -303,7 +303,7 @@ START_TEST(products_of_vectors_and_powers)
 }
 END_TEST
 
-/* ---- factorisations: the cpu's ---------------------------------------------------------------- */
+/* ---- factorisations: the cpu's --------------------------------------------------------------- */
 
 enum { N = 4, BATCH = 2, ALL = BATCH * N * N };
 
@@ -519,7 +519,8 @@ START_TEST(choleskys_triangle_solves_or_inverts)
 }
 END_TEST
 
-/* Of a diagonal of 1, 2, 4 and 8, whose inverse has 1, 1/2, 1/4 and 1/8; infinite of what is singular. */
+/* Of a diagonal of 1, 2, 4 and 8, whose inverse has 1, 1/2, 1/4 and 1/8; infinite of what is
+ * singular. */
 START_TEST(conditions_are_norms_of_both)
 {
   static const struct {
@@ -546,7 +547,8 @@ START_TEST(conditions_are_norms_of_both)
 }
 END_TEST
 
-/* A change of the diagonal's elements by 1e-6 changes the sum of the result as the gradient says. */
+/* A change of the diagonal's elements by 1e-6 changes the sum of the result as the gradient
+ * says. */
 START_TEST(gradients_through_lu_are_slopes)
 {
   if (_i != 1) return;

@@ -581,7 +581,8 @@ static void count_draws(double *seen, int categories, const weir_tensor *t, int 
   }
 }
 
-/* Chi square of 3 degrees of freedom: above 30 once in 700,000 times; the seed is always the same. */
+/* Chi square of 3 degrees of freedom: above 30 once in 700,000 times; the seed is always the
+ * same. */
 START_TEST(categories_are_drawn_by_their_probabilities)
 {
   static const float p[2][6] = {{1, 0, 2, 3, 4, 0}, {0, 40, 0, 10, 30, 20}};

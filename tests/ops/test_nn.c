@@ -370,7 +370,7 @@ START_TEST(compositions_give_what_sums_by_hand_do)
 }
 END_TEST
 
-/* ---- convolutions, interpolation --------------------------------------------------------------- */
+/* ---- convolutions, interpolation ------------------------------------------------------------- */
 
 typedef weir_status (*conv_fn)(weir_tensor **, const weir_tensor *, const weir_tensor *,
                                const weir_tensor *, const weir_conv_options *);
@@ -788,7 +788,7 @@ START_TEST(pixels_are_shuffled_there_and_back)
 }
 END_TEST
 
-/* ---- losses ----------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 START_TEST(losses_of_classes_are_of_those_that_count)
 {

@@ -1,4 +1,5 @@
-/* test_reduce.c: variances, norms, counts, log-sum-exp, beside sums in double that are made here. */
+/* test_reduce.c: variances, norms, counts, log-sum-exp, beside sums in double that are made
+ * here. */
 #include <math.h>
 #include "tests/tensor/rig.h"
 

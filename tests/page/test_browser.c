@@ -1,6 +1,6 @@
-/* test_browser.c: the page of weir report --html, in Chromium. One browser serves all tests: page.py opens made
- * pages, hostile ones and one of a real trace, and writes a line for each thing that must hold. Where there is no
- * Chromium, nothing is tried, and the suite says so. */
+/* test_browser.c: the page of weir report --html, in Chromium. One browser serves all tests:
+ * page.py opens made pages, hostile ones and one of a real trace, and writes a line for each
+ * thing that must hold. Where there is no Chromium, nothing is tried, and the suite says so. */
 #include <stdio.h>
 #include <string.h>
 

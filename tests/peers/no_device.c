@@ -1,6 +1,7 @@
-/* no_device.c: a program on NVIDIA's own driver library where there is no device: all that each layer says,
- * and that it leaves what it was given as it was. Built with the runtime of CUDA 12 and of 13, shared and
- * static; it must print the same bare and in each mode. Prints no address and no time. */
+/* no_device.c: a program on NVIDIA's own driver library where there is no device: all that each
+ * layer says, and that it leaves what it was given as it was. Built with the runtime of CUDA 12
+ * and of 13, shared and static; it must print the same bare and in each mode. Prints no address
+ * and no time. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

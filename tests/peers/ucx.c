@@ -1,13 +1,16 @@
-/* ucx.c: a program with UCX's memory hooks, as UCX itself sets them: which allocations are notified?
+/* ucx.c: a program with UCX's memory hooks, as UCX itself sets them: which allocations are
+ * notified?
  *
- * `ucx hooks`: libucm and libucs are linked, and open their part for CUDA. Each function that allocates device
- * memory is called a few times; each call must be notified once, with the block's address, and so must its free.
+ * `ucx hooks`: libucm and libucs are linked, and open their part for CUDA. Each function that
+ * allocates device memory is called a few times; each call must be notified once, with the block's
+ * address, and so must its free.
  *
- * `ucx patch UCM`: the functions are patched by ucm_bistro_patch() of the library UCM, for builds without
- * that part, each with a hook of our own: each call must come to it and go on to the function.
+ * `ucx patch UCM`: the functions are patched by ucm_bistro_patch() of the library UCM, for builds
+ * without that part, each with a hook of our own: each call must come to it and go on to the
+ * function.
  *
- * `ucx decode`: the decoder of the linked libucm moves what a jump of 5 and of 12 bytes would cover of every
- * function that libweir-preload.so exports. */
+ * `ucx decode`: the decoder of the linked libucm moves what a jump of 5 and of 12 bytes would
+ * cover of every function that libweir-preload.so exports. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

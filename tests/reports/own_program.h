@@ -14,8 +14,8 @@ extern struct own_program {
 
 void own_program_find(void);
 
-/* Opens a spool in synth_dir(): the program, as if loaded from `path` with a build-id (0 bytes: none),
- * CUDA's runtime at 0x7000000, and an allocation of 4096 bytes from this stack. */
+/* Opens a spool in synth_dir(): the program, as if loaded from `path` with a build-id (0 bytes:
+ * none), CUDA's runtime at 0x7000000, and an allocation of 4096 bytes from this stack. */
 void own_program_record(const char *path, const void *id, size_t id_bytes, const uint64_t *frames,
                         size_t depth);
 

@@ -1,4 +1,5 @@
-/* test_blocks.c: the blocks that are read from a file's pages are those of the view `block`, in each of the orders. */
+/* test_blocks.c: the blocks that are read from a file's pages are those of the view `block`, in
+ * each of the orders. */
 #include <check.h>
 #include <string.h>
 #include "reports/events/blocks.h"
@@ -21,8 +22,8 @@ static weir_status keep_block(void *context, const wr_block *b)
   return WEIR_OK;
 }
 
-/* Allocations of some addresses, which some are handed out again before they are freed; frees, of blocks that were never
- * there too; host memory that is registered. */
+/* Allocations of some addresses, which some are handed out again before they are freed; frees,
+ * of blocks that were never there too; host memory that is registered. */
 static const char *make_trace(void)
 {
   const char *one[] = {NULL, NULL};

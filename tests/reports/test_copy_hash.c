@@ -1,5 +1,5 @@
-/* test_copy_hash.c: hashes of copies find their copies, wherever the records lie, and what hashing took
- * is in no range's time. */
+/* test_copy_hash.c: hashes of copies find their copies, wherever the records lie, and what
+ * hashing took is in no range's time. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -307,7 +307,8 @@ static void name_kernel(uint64_t handle, const char *name)
   synth_extended(0, WEIR_EV_NAME, handle, WEIR_NAME_KERNEL, name, strlen(name));
 }
 
-/* Launches that ran, by name: whatever handles a kernel has, and its device times where they are known. */
+/* Launches that ran, by name: whatever handles a kernel has, and its device times where they are
+ * known. */
 START_TEST(kernels_are_summed_by_name)
 {
   synth_open(synth_dir());

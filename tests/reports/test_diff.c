@@ -296,7 +296,8 @@ static bool is_at(const json_t *o, const wr_subject *x)
   return file && x->file ? !strcmp(file, x->file) : file == x->file;
 }
 
-/* What the entries of a list that are at this site add up to; `only`: of copies in this direction. */
+/* What the entries of a list that are at this site add up to; `only`: of copies in this
+ * direction. */
 static uint64_t at_site(const json_t *list, const wr_subject *x, const char *member,
                         const char *only)
 {

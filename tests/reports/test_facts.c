@@ -160,8 +160,8 @@ static const fact_case facts[] = {
      " WINDOW h AS (PARTITION BY CASE copy WHEN 2 THEN a ELSE b END ORDER BY start))"
      " WHERE copy = 1 AND copy1 = 2 AND bytes1 = bytes"}};
 
-/* Copies, frees, memsets, waits and launches, each of which may be long, of three threads in streams of
- * their own and in one of all. */
+/* Copies, frees, memsets, waits and launches, each of which may be long, of three threads in
+ * streams of their own and in one of all. */
 static void slow_call(int thread, uint64_t at)
 {
   static const uint64_t sizes[] = {64, 4096, 65535, 65536, 2000000, 0};

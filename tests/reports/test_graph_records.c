@@ -103,7 +103,8 @@ START_TEST(a_graph_that_is_not_all_there_is_not_known)
 }
 END_TEST
 
-/* A file can state anything: a kernel of two graphs that ran more often in each than a sum can count. */
+/* A file can state anything: a kernel of two graphs that ran more often in each than a sum can
+ * count. */
 START_TEST(more_kernels_than_can_be_counted_fail_no_report)
 {
   const graph_node_info n[] = {{.node = 1, .a = 0x77}, copy_node(2, 0, 10)};

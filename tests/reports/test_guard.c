@@ -1,4 +1,5 @@
-/* test_guard.c: what a statement of a rule's may take, where SQLite itself looks at no clock: within a row. */
+/* test_guard.c: what a statement of a rule's may take, where SQLite itself looks at no clock:
+ * within a row. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +84,8 @@ START_TEST(what_a_statement_keeps_is_bounded)
 }
 END_TEST
 
-/* In 10,000 instructions, between two looks of SQLite's at the clock, are some 600 rows of these, each of which
- * takes longer than the statement may. */
+/* In 10,000 instructions, between two looks of SQLite's at the clock, are some 600 rows of
+ * these, each of which takes longer than the statement may. */
 START_TEST(a_statement_ends_between_two_looks_at_the_clock)
 {
   guarded g;

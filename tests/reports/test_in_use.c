@@ -309,8 +309,8 @@ START_TEST(what_was_taken_is_a_block_where_nothing_else_ran_meanwhile)
 END_TEST
 
 /* A program from 0 to 1005 that has 40 bytes from 200 on, device 0 on bus 1A, and NVML's word on
- * that bus each 10 ns up to 1200: 18 bytes are in use, with its context 30, then 70, 75 once, and 25 when it has gone.
- * `more`: of another CUDA program, from 500 on. */
+ * that bus each 10 ns up to 1200: 18 bytes are in use, with its context 30, then 70, 75 once,
+ * and 25 when it has gone. `more`: of another CUDA program, from 500 on. */
 static const char *trace_with_nvml(int64_t total, int more)
 {
   char sql[768];

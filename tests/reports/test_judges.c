@@ -1,5 +1,6 @@
-/* test_judges.c: a judge in C gives the rows of the SQL that it stands for (tests/findings/rules_by_sql), over random histories
- * of several threads: which rules found what, where, of what cost, bytes and saving is the same either way. */
+/* test_judges.c: a judge in C gives the rows of the SQL that it stands for
+ * (tests/findings/rules_by_sql), over random histories of several threads: which rules found
+ * what, where, of what cost, bytes and saving is the same either way. */
 #include <check.h>
 #include <dirent.h>
 #include <stdio.h>

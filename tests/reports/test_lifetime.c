@@ -460,7 +460,8 @@ static void launch(uint64_t at, uint64_t ns, uint64_t exec)
                             .src_device = WEIR_DEVICE_NONE});
 }
 
-/* Graph 1 allocates A (100) and B (50), frees B, allocates C (30) at B's address; graph 2 frees A. */
+/* Graph 1 allocates A (100) and B (50), frees B, allocates C (30) at B's address; graph 2 frees
+ * A. */
 static void graphs_with_memory(void)
 {
   const graph_node_info first[] = {
@@ -599,7 +600,8 @@ END_TEST
 
 enum { KEPT_EVENTS = 5000 };
 
-/* Several processes' events, one after the other, as spools are imported: each ascends by itself. */
+/* Several processes' events, one after the other, as spools are imported: each ascends by
+ * itself. */
 static void keep_some(wr_memory_log *log)
 {
   for (int i = 0; i < KEPT_EVENTS; i++) {

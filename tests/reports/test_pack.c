@@ -1,6 +1,6 @@
-/* test_pack.c: rows of whole numbers come back as they were, the extremes of 64 bits among them, from
- * memory and from a file, and each by its id; as virtual tables of SQLite's too. Records of a log of
- * runs come back in order. */
+/* test_pack.c: rows of whole numbers come back as they were, the extremes of 64 bits among them,
+ * from memory and from a file, and each by its id; as virtual tables of SQLite's too. Records of
+ * a log of runs come back in order. */
 #include <check.h>
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* test_page.c: pages of traces: tests/reports/page.py decodes each one and holds its sums to the report's.
- * Random traces; unfinished, empty and untrusted ones. */
+/* test_page.c: pages of traces: tests/reports/page.py decodes each one and holds its sums to the
+ * report's. Random traces; unfinished, empty and untrusted ones. */
 #include <check.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -274,7 +274,8 @@ START_TEST(a_page_that_cannot_be_written_is_an_error)
 }
 END_TEST
 
-/* More cells than a page has, so that bins are put together. Unfinished: findings take their time. */
+/* More cells than a page has, so that bins are put together. Unfinished: findings take their
+ * time. */
 START_TEST(a_long_run_has_a_page_with_fewer_bins)
 {
   synth_seed(3); /* 220 calls a bin of 2048, of 500 sites: nearly each is a cell */

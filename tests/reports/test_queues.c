@@ -143,8 +143,8 @@ static int64_t detail(int n, const char *column)
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-/* Runtime API, cudaDeviceSynchronize: "Blocks until the device has completed all preceding requested
- * tasks." */
+/* Runtime API, cudaDeviceSynchronize: "Blocks until the device has completed all preceding
+ * requested tasks." */
 START_TEST(a_device_wait_with_nothing_queued_since_the_last_is_redundant)
 {
   begin_program();
@@ -214,8 +214,8 @@ START_TEST(what_is_waited_for_is_counted_and_named)
 }
 END_TEST
 
-/* Of what each wait covers, whoever has waited for other things before: an event's own stream, up to
- * where it was recorded. A copy that the host waits in has brought its result by itself. */
+/* Of what each wait covers, whoever has waited for other things before: an event's own stream,
+ * up to where it was recorded. A copy that the host waits in has brought its result by itself. */
 START_TEST(what_the_host_may_look_at_or_change_is_of_what_the_wait_covers)
 {
   enum { RESULT = 1, SOURCE = 2 };
@@ -247,8 +247,8 @@ START_TEST(what_the_host_may_look_at_or_change_is_of_what_the_wait_covers)
 }
 END_TEST
 
-/* Runtime API, "Stream synchronization behavior": the legacy default stream waits for blocking streams,
- * and for no others. */
+/* Runtime API, "Stream synchronization behavior": the legacy default stream waits for blocking
+ * streams, and for no others. */
 START_TEST(what_comes_before_the_legacy_stream_is_in_it_or_in_blocking_streams)
 {
   begin_program();
@@ -480,8 +480,8 @@ END_TEST
 
 /* ---- default streams: Runtime API, "Stream synchronization behavior" ------------------------- */
 
-/* "the legacy stream first waits on all blocking streams, the action is queued in the legacy stream,
- * and then all blocking streams wait on the legacy stream" */
+/* "the legacy stream first waits on all blocking streams, the action is queued in the legacy
+ * stream, and then all blocking streams wait on the legacy stream" */
 START_TEST(an_action_in_the_legacy_stream_waits_for_blocking_streams)
 {
   begin_program();
@@ -584,8 +584,8 @@ END_TEST
 /* ---- copies and memsets: "API synchronization behavior" -------------------------------------- */
 
 /* "a stream sync is performed before the copy is initiated ... the DMA to final destination may not
- * have completed"; "from pinned host memory to device memory, synchronous with respect to the host";
- * "from device to host, returns only once the copy has completed" */
+ * have completed"; "from pinned host memory to device memory, synchronous with respect to the
+ * host"; "from device to host, returns only once the copy has completed" */
 START_TEST(a_copy_that_waits_says_what_is_complete)
 {
   const unsigned waits = WEIR_EVF_IMPLICIT_SYNC;
@@ -612,7 +612,8 @@ START_TEST(a_copy_that_waits_says_what_is_complete)
 }
 END_TEST
 
-/* "For transfers from device memory to device memory, no host-side synchronization is performed." */
+/* "For transfers from device memory to device memory, no host-side synchronization is
+ * performed." */
 START_TEST(a_copy_on_the_device_stays_pending)
 {
   begin_program();
@@ -648,8 +649,9 @@ START_TEST(asynchronous_copies_of_pageable_memory_wait_one_way_only)
 }
 END_TEST
 
-/* "The synchronous memset functions are asynchronous with respect to the host except when the target
- * is pinned host memory or a Unified Memory region, in which case they are fully synchronous." */
+/* "The synchronous memset functions are asynchronous with respect to the host except when the
+ * target is pinned host memory or a Unified Memory region, in which case they are fully
+ * synchronous." */
 START_TEST(a_memset_waits_for_memory_that_the_host_sees)
 {
   trace_event set = {.kind = WEIR_EV_MEMSET, .mem = WEIR_MEM_DEVICE, .bytes = 8, .stream = LEGACY};
@@ -707,7 +709,8 @@ START_TEST(captured_work_is_not_pending_and_a_graph_launch_is)
 }
 END_TEST
 
-/* cuCtxSynchronize: "Blocks until the current context has completed all preceding requested tasks." */
+/* cuCtxSynchronize: "Blocks until the current context has completed all preceding requested
+ * tasks." */
 START_TEST(a_context_is_waited_for_alone)
 {
   begin_program();
@@ -766,7 +769,8 @@ START_TEST(work_that_overlaps_a_wait_may_be_pending_before_and_after)
 }
 END_TEST
 
-/* What a wait says is known when it returns: another thread's that begins before is none the wiser. */
+/* What a wait says is known when it returns: another thread's that begins before is none the
+ * wiser. */
 START_TEST(two_threads_that_wait_at_once_both_wait)
 {
   const trace_event work = {

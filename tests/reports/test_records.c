@@ -1,5 +1,5 @@
-/* test_records.c: records are found by their keys and by no other, however many there are; sets of ranges hold what a plain
- * array of them holds, with few ranges and with many. */
+/* test_records.c: records are found by their keys and by no other, however many there are; sets
+ * of ranges hold what a plain array of them holds, with few ranges and with many. */
 #include <check.h>
 #include <stdlib.h>
 #include "core/base/map.h"

@@ -1,6 +1,7 @@
-/* test_rows.c: the rows that are read from a file's pages are those that SQLite reads, in tables of all kinds: of any page
- * size, with rows deleted, columns added, texts between, rows that do not fit a page; by number too. Where the file is
- * unusual SQLite is asked, and a damaged one gives rows in order, and an end. */
+/* test_rows.c: the rows that are read from a file's pages are those that SQLite reads, in tables
+ * of all kinds: of any page size, with rows deleted, columns added, texts between, rows that do
+ * not fit a page; by number too. Where the file is unusual SQLite is asked, and a damaged one
+ * gives rows in order, and an end. */
 #include <check.h>
 #include <fcntl.h>
 #include <sqlite3.h>

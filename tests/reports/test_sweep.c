@@ -118,8 +118,8 @@ static bool may_run_untimed(const history *h, uint32_t queue, int64_t at)
   return false;
 }
 
-/* ... one that is waited for. Of a queue only the last one is known: where one behind what is waited
- * for had been called for when the wait began, it stands for those ahead. */
+/* ... one that is waited for. Of a queue only the last one is known: where one behind what is
+ * waited for had been called for when the wait began, it stands for those ahead. */
 static bool own_may_run_untimed(const history *h, const wr_sweep_moment *wait, int64_t at)
 {
   for (size_t i = 0; i < h->count; i++) {

@@ -505,8 +505,8 @@ END_TEST
 
 enum { BASE = 0x10000000, ADDRESSES = 240 };
 
-/* Frames of `count` return addresses behind those of the file's, from `first` on; of each the innermost
- * into out[]. */
+/* Frames of `count` return addresses behind those of the file's, from `first` on; of each the
+ * innermost into out[]. */
 static void resolve_range(const char *path, uint64_t first, unsigned count, const wr_frame **out)
 {
   const char *one[] = {NULL, NULL};

@@ -1,5 +1,6 @@
-/* test_tables.c: the reports in tables. Their numbers are the summary's, in each of four formats, and
- * however they are grouped; filters apply to all of a table, or it says that it is of the whole run. */
+/* test_tables.c: the reports in tables. Their numbers are the summary's, in each of four
+ * formats, and however they are grouped; filters apply to all of a table, or it says that it is
+ * of the whole run. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -112,8 +113,8 @@ static void any_memory(int n, uint64_t at, uint32_t stack)
                     .stack = stack});
 }
 
-/* `events` of them, a microsecond apart, on four threads; the first makes a context, and addresses are
- * handed out again without a free. */
+/* `events` of them, a microsecond apart, on four threads; the first makes a context, and
+ * addresses are handed out again without a free. */
 static const char *any_trace(uint64_t seed, uint64_t events)
 {
   synth_seed(UINT64_C(0x2545f4914f6cdd1d) * (seed + 1));
@@ -371,7 +372,8 @@ START_TEST(however_rows_are_grouped_they_add_up_to_the_summary)
 }
 END_TEST
 
-/* Sum of a member over the works of JSON's device_times, or over another list of each of its devices. */
+/* Sum of a member over the works of JSON's device_times, or over another list of each of its
+ * devices. */
 static int64_t sum_times(const json_t *summary, const char *list, const char *member)
 {
   size_t i;

@@ -1,5 +1,6 @@
-/* test_wait_rows.c: rows of `wait_detail` come back as they were, in order of ids and by id, whatever the order in which they
- * came and however many there are; SQL finds the same. What is compared with is made from the row's place again. */
+/* test_wait_rows.c: rows of `wait_detail` come back as they were, in order of ids and by id,
+ * whatever the order in which they came and however many there are; SQL finds the same. What is
+ * compared with is made from the row's place again. */
 #include <check.h>
 #include <sqlite3.h>
 #include <stdlib.h>

@@ -210,7 +210,8 @@ START_TEST(two_threads_wait_at_once)
 }
 END_TEST
 
-/* The call itself is work that it waits for; of an asynchronous free nothing is known to be done. */
+/* The call itself is work that it waits for; of an asynchronous free nothing is known to be
+ * done. */
 START_TEST(a_copy_that_waits_waits_for_itself_too)
 {
   begin_program(ALL);
@@ -415,8 +416,8 @@ START_TEST(idle_time_with_work_without_times_is_unknown)
 }
 END_TEST
 
-/* Device 0 is busy from 100 to 90000 with the first of 1002 kernels, device 1 idle from 200 to 80000.
- * Each launch takes 5 ns; while there are 1000 that have not begun the stream is full. */
+/* Device 0 is busy from 100 to 90000 with the first of 1002 kernels, device 1 idle from 200 to
+ * 80000. Each launch takes 5 ns; while there are 1000 that have not begun the stream is full. */
 START_TEST(launches_into_a_full_queue_are_a_cause)
 {
   begin_program(ALL);

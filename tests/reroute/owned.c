@@ -1,7 +1,8 @@
-/* owned.c: a library whose calls other libraries count and limit (owner.c). It is linked with CUDA's
- * alone, so that its references have the runtime's version; owned_main.c calls it, and may be linked
- * with such a library, too. Each kind of memory is allocated and freed, again and again, and then
- * allocated until it is refused; large pageable copies go both ways. Prints what the calls said. */
+/* owned.c: a library whose calls other libraries count and limit (owner.c). It is linked with
+ * CUDA's alone, so that its references have the runtime's version; owned_main.c calls it, and
+ * may be linked with such a library, too. Each kind of memory is allocated and freed, again and
+ * again, and then allocated until it is refused; large pageable copies go both ways. Prints what
+ * the calls said. */
 #include "tests/reroute/owned.h"
 
 #include <cuda.h>

@@ -1,10 +1,11 @@
-/* patched.c: a program that patches functions, as tools and communication libraries do: it writes a jump
- * over the first instructions, and what it wrote over goes on from another place.
+/* patched.c: a program that patches functions, as tools and communication libraries do: it writes a
+ * jump over the first instructions, and what it wrote over goes on from another place.
  *
- * `patched near|far`: with a jump of 5 bytes (aarch64: 4) or of 12 (16). Prints which functions could be
- * patched, how many calls of each came to its hook, and whether the memory was right. `patched near|far
- * driver`: the driver's functions alone are patched, and the runtime's called: each must come to the
- * driver's, with the same block. Ends with 77 where the system does not let code be changed. */
+ * `patched near|far`: with a jump of 5 bytes (aarch64: 4) or of 12 (16). Prints which functions
+ * could be patched, how many calls of each came to its hook, and whether the memory was right.
+ * `patched near|far driver`: the driver's functions alone are patched, and the runtime's called:
+ * each must come to the driver's, with the same block. Ends with 77 where the system does not
+ * let code be changed. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -115,8 +116,8 @@ static void *patch(void *function, const void *hook, bool is_near)
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
-/* X(result, function, parameters, arguments). Volatile, as a compiler takes dlsym() for a function that
- * calls none of the program's. */
+/* X(result, function, parameters, arguments). Volatile, as a compiler takes dlsym() for a
+ * function that calls none of the program's. */
 #define FUNCTIONS(X)                                                                               \
   X(cudaError_t, cudaMalloc, (void **p, size_t n), (p, n))                                         \
   X(cudaError_t, cudaMallocManaged, (void **p, size_t n, unsigned flags), (p, n, flags))           \

@@ -1,6 +1,6 @@
-/* saved.c: a program whose memory a library keeps (saver.c), if there is one: `saved runtime` or `saved
- * driver` has three blocks of 32 MiB, which the library takes away and gives back; one more that is
- * freed before; and prints what the calls said and what the memory held. */
+/* saved.c: a program whose memory a library keeps (saver.c), if there is one: `saved runtime` or
+ * `saved driver` has three blocks of 32 MiB, which the library takes away and gives back; one
+ * more that is freed before; and prints what the calls said and what the memory held. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* saver.c: stand-ins for libraries that keep the program's memory themselves, as savers do, which give
- * it back while it is not needed. One source, made three times:
+/* saver.c: stand-ins for libraries that keep the program's memory themselves, as savers do, which
+ * give it back while it is not needed. One source, made three times:
  *
  * SAVES_RUNTIME  cudaMalloc hands out mappings, whose memory saver_pause() takes away and
  *                saver_resume() gives back

@@ -1,6 +1,6 @@
 /* test_owners.c: another library in the process has functions of CUDA's names (owner.c): it is
- * called as often as without us, refuses what it would refuse, and the trace says what is left to it.
- */
+ * called as often as without us, refuses what it would refuse, and the trace says what is left
+ * to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,8 @@ static long long total_mib(const char *report, const char *name)
   return strtoll(at + strlen(member), NULL, 10) >> 20;
 }
 
-/* The library's mappings and its arena are the memory that there is; what it hands out lies within. */
+/* The library's mappings and its arena are the memory that there is; what it hands out lies
+ * within. */
 START_TEST(a_block_within_another_librarys_memory_counts_once)
 {
   const struct saver *s = &savers[_i % SAVERS];

@@ -1,5 +1,5 @@
-/* test_patched.c: a program that patches our functions (patched.c) finds them to be as any patcher wants
- * them, sees each call, and its memory and its trace are as without the patches. */
+/* test_patched.c: a program that patches our functions (patched.c) finds them to be as any
+ * patcher wants them, sees each call, and its memory and its trace are as without the patches. */
 #include <string.h>
 #include "tests/tools/command.h"
 
@@ -25,8 +25,8 @@ START_TEST(a_patched_function_notifies_its_hook_of_each_call)
 }
 END_TEST
 
-/* What patches the driver's functions alone counts on the runtime's calls of them: a block out of a cache
- * is none that it may miss, nor is a copy that could be staged. */
+/* What patches the driver's functions alone counts on the runtime's calls of them: a block out
+ * of a cache is none that it may miss, nor is a copy that could be staged. */
 START_TEST(a_patched_function_of_the_driver_is_notified_of_the_runtimes_calls)
 {
   const char *mode = modes[_i / 2];

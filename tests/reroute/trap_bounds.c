@@ -1,6 +1,6 @@
-/* trap_bounds.c: copies and fills of memory that the program does not have: freed, or beyond what it
- * asked for. Each form of a copy is tried at one end with each piece of memory; the other end is
- * good. What it prints is the error of each. */
+/* trap_bounds.c: copies and fills of memory that the program does not have: freed, or beyond
+ * what it asked for. Each form of a copy is tried at one end with each piece of memory; the
+ * other end is good. What it prints is the error of each. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -117,7 +117,7 @@ static int fill_box(char *p, size_t n)
   return (int)cudaMemset3D(sliced(p, n), 1, (struct cudaExtent){WIDTH, 1, 2});
 }
 
-/* ---- batches ---------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 #if CUDART_VERSION >= 13000
 static int batch(char *p, size_t n)
@@ -191,7 +191,7 @@ static const struct form {
 
 enum { FORMS = sizeof forms / sizeof *forms, FILLS = sizeof fills / sizeof *fills };
 
-/* ---- the pieces of memory --------------------------------------------------------------------- */
+/* ---- the pieces of memory -------------------------------------------------------------------- */
 
 static void try_forms(const struct form *f, size_t count, const char *what, char *p, size_t n)
 {

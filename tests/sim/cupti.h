@@ -1,5 +1,6 @@
 /* cupti.h: a client of CUPTI, as the suites of the software device's libcupti have it: every record
- * is copied out of its buffer into a list. Each test begins with an empty list and nothing enabled. */
+ * is copied out of its buffer into a list. Each test begins with an empty list and nothing
+ * enabled. */
 #ifndef WEIR_TESTS_SIM_CUPTI_H
 #define WEIR_TESTS_SIM_CUPTI_H
 

@@ -355,7 +355,8 @@ static void flush(void)
   (void)cuptiActivityFlushAll(1);
 }
 
-/* Makes the call on a thread, and sees that it says it hangs; `f` ends the process if it returns. */
+/* Makes the call on a thread, and sees that it says it hangs; `f` ends the process if it
+ * returns. */
 static void hangs(void (*f)(void), const char *words)
 {
   int out[2];

@@ -315,8 +315,8 @@ END_TEST
 
 /* ---- fork ---- */
 
-/* At exit LeakSanitizer waits for the allocator's locks, which a thread that only the parent has may
- * have held when the child was forked: it asks this whether to look for leaks. */
+/* At exit LeakSanitizer waits for the allocator's locks, which a thread that only the parent has
+ * may have held when the child was forked: it asks this whether to look for leaks. */
 static bool leaks_are_ignored;
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)

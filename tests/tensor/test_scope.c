@@ -230,7 +230,7 @@ START_TEST(a_scope_is_its_threads)
 }
 END_TEST
 
-/* ---- expressions of the engine's own (core/tensor/calc.h) ------------------------------------- */
+/* ---- expressions of the engine's own (core/tensor/calc.h) ------------------------------------ */
 
 /* Makes a tensor and fails all the same. */
 static weir_status make_and_fail(weir_tensor **out)

@@ -1,7 +1,8 @@
 /* fake_python.c: the memory of an interpreter that is not here, for what reads frames from outside:
  * objects, frames and the table of offsets as CPython's headers have them, MINOR 13 or 14, FREE 1
- * without the interpreter's lock. A thread's chain has two runs, the outer one of two frames, and in
- * each a call of CUDA's. Prints what python_frames.py prints: a size, and the frames of its call. */
+ * without the interpreter's lock. A thread's chain has two runs, the outer one of two frames,
+ * and in each a call of CUDA's. Prints what python_frames.py prints: a size, and the frames of
+ * its call. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -205,8 +206,8 @@ void *PyGILState_GetThisThreadState(void)
 
 /* ---- a program ------------------------------------------------------------------------------- */
 
-/* A str of characters of `size` bytes: `ascii` of them come right behind the head, others behind what
- * their UTF-8 would be. */
+/* A str of characters of `size` bytes: `ascii` of them come right behind the head, others behind
+ * what their UTF-8 would be. */
 static text *new_text(const void *characters, size_t length, unsigned size, int ascii)
 {
   text *t = calloc(1, sizeof *t + (length + 1) * size);

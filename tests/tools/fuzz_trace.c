@@ -2,11 +2,13 @@
  *
  *   fuzz_trace SECONDS SEED TRACE...    for so long; 0: the one round of this seed
  *
- * A round copies one of the traces, does it damage (damage.h), and reads it by a few command lines of all that weir
- * has: reports, formats, groups, filters, exports, pages, differences, budgets, models. A command is weir's own main(),
- * in a child of ours: it must end by itself, with one of weir's exit statuses, after a bounded number of SQLite's steps
- * and bytes, and little of a processor; say in one sentence why, when it does not work; write text that is text, JSON
- * that is JSON; and leave the trace as it is. What did not is kept, with what was done to it, and how to do it again. */
+ * A round copies one of the traces, does it damage (damage.h), and reads it by a few command
+ * lines of all that weir has: reports, formats, groups, filters, exports, pages, differences,
+ * budgets, models. A command is weir's own main(), in a child of ours: it must end by itself,
+ * with one of weir's exit statuses, after a bounded number of SQLite's steps and bytes, and
+ * little of a processor; say in one sentence why, when it does not work; write text that is
+ * text, JSON that is JSON; and leave the trace as it is. What did not is kept, with what was
+ * done to it, and how to do it again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -245,7 +247,8 @@ static void make_line(line *l)
 
 /* ---- a command in a child -------------------------------------------------------------------- */
 
-/* SQLite's instructions are counted in every database that is opened, whoever else wants to be asked. */
+/* SQLite's instructions are counted in every database that is opened, whoever else wants to be
+ * asked. */
 int __real_sqlite3_open_v2(const char *, sqlite3 **, int, const char *);
 int __wrap_sqlite3_open_v2(const char *, sqlite3 **, int, const char *);
 void __real_sqlite3_progress_handler(sqlite3 *, int, int (*)(void *), void *);

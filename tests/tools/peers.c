@@ -1,5 +1,6 @@
-/* peers.c: copies between two devices, then enables and disables peer access itself, and prints what
- * each call says: with access that is enabled for it (weir run --reroute=access) as without. */
+/* peers.c: copies between two devices, then enables and disables peer access itself, and prints
+ * what each call says: with access that is enabled for it (weir run --reroute=access) as
+ * without. */
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* test_agreement.c: what several outputs of weir print of one trace is one number: tests/reports/agreement.py over
- * traces of random programs and of ones with ranges and tensors, which have all figures between them. */
+/* test_agreement.c: what several outputs of weir print of one trace is one number:
+ * tests/reports/agreement.py over traces of random programs and of ones with ranges and tensors,
+ * which have all figures between them. */
 #include <stdlib.h>
 #include <string.h>
 #include "tests/tools/command.h"

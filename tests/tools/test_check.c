@@ -1,5 +1,5 @@
-/* test_check.c: weir diff and weir check as a CI job has them: exit statuses, what they write. No limit here is
- * one of time. */
+/* test_check.c: weir diff and weir check as a CI job has them: exit statuses, what they write.
+ * No limit here is one of time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

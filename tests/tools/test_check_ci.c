@@ -1,5 +1,5 @@
-/* test_check_ci.c: the examples of tools/examples/ci, as they are: pytest's, or plain python's where pytest
- * is missing, and the steps of the workflow. */
+/* test_check_ci.c: the examples of tools/examples/ci, as they are: pytest's, or plain python's
+ * where pytest is missing, and the steps of the workflow. */
 #include <stdio.h>
 #include <string.h>
 

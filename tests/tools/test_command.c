@@ -511,8 +511,8 @@ START_TEST(an_nsys_export_has_kernels_that_the_device_was_seen_running)
 }
 END_TEST
 
-/* Statements as those of Nsight Systems' documentation: tables are altered, filled from others by id,
- * and asked, with "end" unquoted. */
+/* Statements as those of Nsight Systems' documentation: tables are altered, filled from others
+ * by id, and asked, with "end" unquoted. */
 START_TEST(an_nsys_export_answers_what_nsight_s_documentation_asks)
 {
   static const char *const statements =

@@ -56,7 +56,8 @@ START_TEST(bash_completes_commands_options_values_files)
 }
 END_TEST
 
-/* An option that help shows is in each script, and a word that a script offers is in the help or in weir(1). */
+/* An option that help shows is in each script, and a word that a script offers is in the help or
+ * in weir(1). */
 START_TEST(scripts_hold_each_option_and_no_word_that_help_has_not)
 {
   outcome *o = sh_status(

@@ -1,5 +1,5 @@
-/* test_export.c: what weir export makes of a whole trace, read by other parsers (exports.py), and held
- * against the report and the trace's own views. */
+/* test_export.c: what weir export makes of a whole trace, read by other parsers (exports.py),
+ * and held against the report and the trace's own views. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

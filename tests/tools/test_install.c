@@ -168,8 +168,8 @@ START_TEST(every_macro_of_the_headers_has_a_page)
 }
 END_TEST
 
-/* lib/x86_64-linux-gnu as a distribution of several architectures has it. What the loader finds by its name is
- * Weir's by its name, and no more than is of use; all else is in lib/weir. */
+/* lib/x86_64-linux-gnu as a distribution of several architectures has it. What the loader finds
+ * by its name is Weir's by its name, and no more than is of use; all else is in lib/weir. */
 START_TEST(a_folder_that_others_search_gets_only_what_is_weirs)
 {
   static const char *const folders[] = {"lib", "lib64", "lib/x86_64-linux-gnu"};

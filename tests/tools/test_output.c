@@ -1,7 +1,7 @@
-/* test_output.c: what a command makes of the name that its output is to have: a regular file is replaced by
- * a whole one, what is none is written as it is, a link of another user's is refused, - is stdout. Each holds
- * for every command that writes a file. Devices and links of other users are made here, in the test's own
- * folder; where that is denied, the test passes. */
+/* test_output.c: what a command makes of the name that its output is to have: a regular file is
+ * replaced by a whole one, what is none is written as it is, a link of another user's is
+ * refused, - is stdout. Each holds for every command that writes a file. Devices and links of
+ * other users are made here, in the test's own folder; where that is denied, the test passes. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

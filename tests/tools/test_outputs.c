@@ -1,5 +1,6 @@
-/* test_outputs.c: tests/reports/outputs.py, which compares two builds of weir by what they print of traces: of a build
- * and itself it finds nothing, of one that prints something else it finds that, and what is meant can be allowed. */
+/* test_outputs.c: tests/reports/outputs.py, which compares two builds of weir by what they print
+ * of traces: of a build and itself it finds nothing, of one that prints something else it finds
+ * that, and what is meant can be allowed. */
 #include <string.h>
 #include "tests/tools/command.h"
 

@@ -1,5 +1,6 @@
-/* test_prove.c: weir prove, and each reroute by itself. Times are not held: how long a run takes is the
- * machine's; what was run, what the fix did in it, and what is computed of given times are held. */
+/* test_prove.c: weir prove, and each reroute by itself. Times are not held: how long a run takes
+ * is the machine's; what was run, what the fix did in it, and what is computed of given times
+ * are held. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

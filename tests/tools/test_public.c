@@ -93,7 +93,8 @@ START_TEST(no_function_drops_a_gradient_silently)
 }
 END_TEST
 
-/* A method of Tensor's is a function of tensors, a class makes what it is of; all with good arguments. */
+/* A method of Tensor's is a function of tensors, a class makes what it is of; all with good
+ * arguments. */
 START_TEST(each_of_pytorchs_names_has_a_function_that_works_on_what_it_is_of)
 {
   const outcome *o =

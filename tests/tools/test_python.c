@@ -1,6 +1,6 @@
 /* test_python.c: frames of Python programs in stacks, against what Python itself says of each call.
- * On every CPython 3.11 to 3.14 that is there; where there is none, the suite says so. Of versions that
- * may not be there, memory as theirs is read (fake_python.c). */
+ * On every CPython 3.11 to 3.14 that is there; where there is none, the suite says so. Of
+ * versions that may not be there, memory as theirs is read (fake_python.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

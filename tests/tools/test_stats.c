@@ -1,5 +1,5 @@
-/* test_stats.c: weir stats: its numbers are those of the trace's tables (stats.py), the report's and each
- * other's; headings are Nsight Systems'. */
+/* test_stats.c: weir stats: its numbers are those of the trace's tables (stats.py), the report's
+ * and each other's; headings are Nsight Systems'. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,8 @@ START_TEST(ranges_are_summed_by_domain_and_text)
 }
 END_TEST
 
-/* The last of them are counted behind the last record that the collector has read before the end. */
+/* The last of them are counted behind the last record that the collector has read before the
+ * end. */
 START_TEST(ranges_too_deep_to_be_recorded_are_all_counted)
 {
   sh_status(0, RUN "-- $BUILD/tests/victims/nvtx/edges deep");
@@ -67,7 +68,8 @@ START_TEST(what_the_trace_has_nothing_for_is_one_sentence)
 }
 END_TEST
 
-/* Synchronous copies and memsets, waits, long gaps, little use: what each rule is for, and a twin. */
+/* Synchronous copies and memsets, waits, long gaps, little use: what each rule is for, and a
+ * twin. */
 START_TEST(rules_find_what_they_are_for)
 {
   sh_status(0, RUN "--device-times=all -- $BUILD/tests/e2e/graph_caller random 1");
@@ -148,7 +150,8 @@ START_TEST(several_reports_are_made_in_one_call)
 }
 END_TEST
 
-/* Lists of formats and outputs stand beside that of reports; of a shorter one the last is meant again. */
+/* Lists of formats and outputs stand beside that of reports; of a shorter one the last is meant
+ * again. */
 START_TEST(formats_and_outputs_are_lists)
 {
   sh_status(0, RUN "-- $VICTIM repeat 3");

@@ -38,10 +38,13 @@ START_TEST(a_program_that_gives_up_root_is_recorded)
   static const struct {
     const char *life;
     long long allocs;
-  } lives[] = {
-      {"drop repeat 5", 5},   {"call drop repeat 9000", 9001}, /* more than it had a place for as root */
-      {"fork drop call", 1},  {"drop fork call", 1},           {"call drop exec call", 2},
-      {"drop daemon call", 1}};
+  } lives[] = {{"drop repeat 5", 5},
+               /* more than it had a place for as root */
+               {"call drop repeat 9000", 9001},
+               {"fork drop call", 1},
+               {"drop fork call", 1},
+               {"call drop exec call", 2},
+               {"drop daemon call", 1}};
   if (!has_other_user()) return;
   for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
     outcome *o = sh_status(0, RUN "-- $VICTIM %s", lives[i].life);
@@ -183,8 +186,8 @@ START_TEST(a_collector_of_another_user_is_not_believed)
 }
 END_TEST
 
-/* What this suite is when a run has started it: it asks for what is not its own, and leaves nonsense
- * in what it gets. Its exit status says which went wrong. */
+/* What this suite is when a run has started it: it asks for what is not its own, and leaves
+ * nonsense in what it gets. Its exit status says which went wrong. */
 static int attack(void)
 {
   const char *folder = getenv("WEIR_SPOOL_DIR"), *others = getenv("OTHERS");

@@ -2,8 +2,9 @@
  *
  * The scan reads each event's narrow row once (rows of event_row), and its processor time is the
  * unit: a report that is twice that has decoded what it needs and little more. Page, diff and
- * check are compared with a report, or the scan. All are of one run, take turns, and work on a copy of
- * the trace each time, so that nothing a command may have kept of an earlier one serves it. */
+ * check are compared with a report, or the scan. All are of one run, take turns, and work on a
+ * copy of the trace each time, so that nothing a command may have kept of an earlier one serves
+ * it. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,8 @@ enum { SIZED_EVENTS = 1000000 /* of a spool */ };
 
 /* What the events of a spool are. */
 typedef enum sized_mix {
-  MIX_STEPS, /* a training loop of one thread and one stream; a tenth of it allocates, a tenth frees */
+  /* a training loop of one thread and one stream; a tenth of it allocates, a tenth frees */
+  MIX_STEPS,
   MIX_HALF, /* half of it allocates and frees; 8 threads, 3 streams, copies to and fro */
   MIXES
 } sized_mix;
@@ -27,8 +28,8 @@ typedef struct sized_trace {
 bool sized_spools(const char *folder, int count, sized_mix mix);
 
 /* Returns the trace of so many million events (borrowed), made by the first row that asks. NULL:
- * the row cannot have it, and there is a message: it could not be made, or is larger than what is made
- * unless the row is asked for by name. */
+ * the row cannot have it, and there is a message: it could not be made, or is larger than what
+ * is made unless the row is asked for by name. */
 const sized_trace *sized_trace_of(measured *m, const row *r, int millions, sized_mix mix);
 
 #endif

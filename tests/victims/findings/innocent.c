@@ -1,6 +1,6 @@
-/* innocent.c: what looks like a waste of some rule, and is none, in a way that its twin does not show:
- * memory that others may use, waits that guard memory of the host or a time, results that are looked
- * at one after the other, copies that take long for what comes before them. */
+/* innocent.c: what looks like a waste of some rule, and is none, in a way that its twin does not
+ * show: memory that others may use, waits that guard memory of the host or a time, results that
+ * are looked at one after the other, copies that take long for what comes before them. */
 #include <cuda.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -244,7 +244,8 @@ static void work_slowly(void *unused)
   (void)usleep(SLOW_US);
 }
 
-/* The copy takes as long as what comes before it: pinned memory would shorten its own part alone. */
+/* The copy takes as long as what comes before it: pinned memory would shorten its own part
+ * alone. */
 static void copy_behind_work(void)
 {
   char *host = malloc(2 * BYTES), *p = device_memory(2 * BYTES);
@@ -306,8 +307,8 @@ static void interrupt(int number)
   (void)usleep(60);
 }
 
-/* Launches some of which are interrupted: first with a copy between that waits for them, then of more
- * than a queue holds elsewhere. None waits for room. */
+/* Launches some of which are interrupted: first with a copy between that waits for them, then of
+ * more than a queue holds elsewhere. None waits for room. */
 static void interrupted_launches(void)
 {
   struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
@@ -347,7 +348,8 @@ static void asks_for_each(void)
   CHECK(cudaFree(p));
 }
 
-/* A quota refuses memory of which the driver has enough: nothing was freed, so nothing is in pieces. */
+/* A quota refuses memory of which the driver has enough: nothing was freed, so nothing is in
+ * pieces. */
 static void refused_by_quota(void)
 {
   void *held[3] = {NULL}, *refused = NULL;

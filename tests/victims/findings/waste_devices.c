@@ -4,8 +4,8 @@
 
 enum { PIECES = 4, AWAY_US = 5000 };
 
-/* The memsets follow each other, or the host is away between them: by its own clock the device is at
- * work until a gate is opened, behind which all of them are queued. */
+/* The memsets follow each other, or the host is away between them: by its own clock the device
+ * is at work until a gate is opened, behind which all of them are queued. */
 static void set_memory(int away)
 {
   int *flags = (int *)(void *)pinned_memory(64);

@@ -1,5 +1,5 @@
-/* waste_links.c: copies that are slow, that never run beside kernels, that come by a host buffer that
- * does not change, as far as calls tell; and launches that a queue has no room for. */
+/* waste_links.c: copies that are slow, that never run beside kernels, that come by a host buffer
+ * that does not change, as far as calls tell; and launches that a queue has no room for. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -123,8 +123,8 @@ static void take_a_moment(void *unused)
   (void)usleep(100);
 }
 
-/* More than a queue holds, each with work of 100 us; or with a wait between. The limit is odd: it is
- * the kernel that waits for work to end, which comes before it by so many. */
+/* More than a queue holds, each with work of 100 us; or with a wait between. The limit is odd:
+ * it is the kernel that waits for work to end, which comes before it by so many. */
 static void queue_much(int wait)
 {
   CHECK((cudaError_t)(setenv("WEIR_SIM_QUEUE", "1025", 1) ? 1 : 0));

@@ -1,5 +1,5 @@
-/* waste_pools.c: wastes of memory over a program's life: pools, temporary blocks, blocks that live too
- * long; and ranks that do not share evenly. */
+/* waste_pools.c: wastes of memory over a program's life: pools, temporary blocks, blocks that
+ * live too long; and ranks that do not share evenly. */
 #include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* extension.c: a program that uses NVTX's extensions, payloads and memory: it prints what it is answered, and which
- * functions are on once it has called them. */
+/* extension.c: a program that uses NVTX's extensions, payloads and memory: it prints what it is
+ * answered, and which functions are on once it has called them. */
 #include <stdio.h>
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtMem.h>

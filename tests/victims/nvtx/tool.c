@@ -1,6 +1,6 @@
-/* tool.c: an NVTX tool of somebody else's: it counts what it is called with, keeps levels, and writes
- * all that to a file when the program ends. TOOL_REFUSES: it does not want this program. Built with NO_EXTENSION it has
- * nothing for NVTX's extensions. */
+/* tool.c: an NVTX tool of somebody else's: it counts what it is called with, keeps levels, and
+ * writes all that to a file when the program ends. TOOL_REFUSES: it does not want this program.
+ * Built with NO_EXTENSION it has nothing for NVTX's extensions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* endless.c: main() ends in a call that does not return, so that the line table's last row of it covers
- * no byte; what the linker puts behind it, the C runtime's _start, has no lines. */
+/* endless.c: main() ends in a call that does not return, so that the line table's last row of it
+ * covers no byte; what the linker puts behind it, the C runtime's _start, has no lines. */
 #include <stdlib.h>
 
 int other(int n);
