@@ -93,7 +93,8 @@ static void skip_blanks(parser *p)
 static size_t word_bytes(const parser *p)
 {
   size_t n = 0;
-  while (p->at + n < p->end && (is_letter(p->at[n]) || is_digit(p->at[n]) || p->at[n] == '.'))
+  while (p->at + n < p->end &&
+         (is_letter(p->at[n]) || is_digit(p->at[n]) || p->at[n] == '.' || p->at[n] == '_'))
     n++;
   return n;
 }

@@ -3,10 +3,21 @@
 #include <string.h>
 
 const wr_metric_row wr_metric_rows[WR_METRICS] = {
-#define ROW(id, name, unit, of) [WR_METRIC_##id] = {name, WR_UNIT_##unit, of},
+#define ROW(id, name, member, unit, of) [WR_METRIC_##id] = {name, member, WR_UNIT_##unit, of},
     WR_METRIC_MAP(ROW)
 #undef ROW
 };
+
+static bool find_member(const char *name, size_t bytes, wr_metric *out)
+{
+  for (int m = 0; m < WR_METRICS; m++) {
+    const char *member = wr_metric_rows[m].member;
+    if (!member || strlen(member) != bytes || strncmp(member, name, bytes) != 0) continue;
+    *out = (wr_metric)m;
+    return true;
+  }
+  return false;
+}
 
 bool wr_metric_find(const char *name, size_t bytes, wr_metric *out)
 {
@@ -20,7 +31,7 @@ bool wr_metric_find(const char *name, size_t bytes, wr_metric *out)
       return true;
     }
   }
-  return false;
+  return find_member(name, bytes, out);
 }
 
 bool wr_metric_is_of_findings(wr_metric m)

@@ -74,7 +74,8 @@ void compare_tally(const char *tally_path, const char *report_path, bool names)
     differ(&d, "", key, json_integer_value(value), number(got, key));
   }
   differ(&d, "", "dropped", 0, number(got, "dropped"));
-  if (names) compare_names(&d, json_object_get(tally, "apis"), json_object_get(report, "functions"));
+  if (names)
+    compare_names(&d, json_object_get(tally, "apis"), json_object_get(report, "functions"));
   ck_assert_msg(d.used == 0, "%s", d.text);
   json_decref(tally);
   json_decref(report);

@@ -620,6 +620,24 @@ START_TEST(a_mistake_in_a_list_is_named_with_its_column)
 }
 END_TEST
 
+START_TEST(a_metric_is_also_called_what_json_calls_it)
+{
+  char text[80];
+  size_t members = 0;
+  for (int m = 0; m < WR_METRICS; m++) {
+    wr_conditions c;
+    const char *member = wr_metric_rows[m].member;
+    if (!member) continue;
+    members++;
+    (void)snprintf(text, sizeof(text), "%s > 0", member);
+    ck_assert_msg(!wr_conditions_of_list(&c, "--fail-on", text), "%s", weir_error_message());
+    ck_assert_msg(c.condition[0].metric == (wr_metric)m, "%s is another metric", member);
+    wr_conditions_free(&c);
+  }
+  ck_assert_uint_gt(members, 30);
+}
+END_TEST
+
 static weir_status read_budget(wr_conditions *c, const char *text, size_t bytes)
 {
   static char path[600];
@@ -818,6 +836,7 @@ int main(void)
   tcase_add_test(t, sites_are_not_paired_by_a_name_that_several_files_have);
   tcase_add_test(t, calls_on_several_lines_of_a_function_are_at_one_site);
   tcase_add_test(t, a_mistake_in_a_list_is_named_with_its_column);
+  tcase_add_test(t, a_metric_is_also_called_what_json_calls_it);
   tcase_add_test(t, a_mistake_in_a_file_is_named_with_line_and_column);
   tcase_add_test(t, conditions_are_judged_to_the_last_byte);
   tcase_add_test(t, what_is_not_known_is_neither_met_nor_kept);
