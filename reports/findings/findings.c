@@ -96,6 +96,7 @@ typedef struct wr_findings_pass {
   wr_wait_pass *waits; /* as this one */
   uint64_t taken;      /* events */
   wr_waits wait_rows;  /* opened by the first judge that asks */
+  wr_big_blocks big;
   wr_run_log claims;
   char *file;   /* owned: the begin of the name of the claims' file */
   claim most;   /* of the event that is added up */
@@ -621,17 +622,20 @@ static weir_status go_on(void *context)
              : WEIR_OK;
 }
 
-static weir_status run_judge(search *x, const wr_rule *rule)
+static weir_status run_judge(search *x, const wr_rule *rule, bool *declined)
 {
   wr_case c = {.rule = rule,
                .facts = &x->facts,
                .waits = &x->wait_rows,
+               .big = &x->big,
+               .duration = (int64_t)x->f->duration_ns,
                .db = x->db,
                .take = take_found,
                .go_on = go_on,
                .context = x};
   weir_status s = wr_case_run(&c, wr_judge_of(rule->judge));
-  if (!c.lacks) return s ? s : finish_groups(x, rule);
+  *declined = c.declines;
+  if (!c.lacks) return s || *declined ? s : finish_groups(x, rule);
   char why[80];
   (void)snprintf(why, sizeof(why), "its judge needs a threshold %s", c.lacks);
   x->failed[rule - x->f->rules.rule] = true;
@@ -682,14 +686,14 @@ static weir_status has_calls(search *x, const wr_rule *rule, bool *any)
   return s;
 }
 
-/* What the rule's file has of it: the condition on calls, and the SELECT, where there is one. */
-static weir_status run_sql(search *x, const wr_rule *rule, bool *any)
+/* The condition on calls; and the SELECT, if it is asked. */
+static weir_status run_sql(search *x, const wr_rule *rule, bool select, bool *any)
 {
   sqlite3_stmt *q = NULL;
   weir_status s = wr_guard_raise(&x->guard, x->db);
   if (!s) wr_guard_time(&x->guard, x->rule_ms);
   if (!s) s = has_calls(x, rule, any);
-  if (!s && *any && !rule->judge) s = prepare_rule(x, rule, &q);
+  if (!s && *any && select) s = prepare_rule(x, rule, &q);
   if (!s && q) s = take_rows(x, rule, q);
   sqlite3_finalize(q);
   wr_guard_lower(&x->guard);
@@ -709,9 +713,10 @@ static weir_status run_rule(search *x, const wr_rule *rule)
     (void)snprintf(why, sizeof(why), "the trace has no %s", table);
     return not_judged(x, rule, why);
   }
-  bool any = true;
-  weir_status s = rule->judge && !rule->calls ? WEIR_OK : run_sql(x, rule, &any);
-  if (!s && any && rule->judge) s = run_judge(x, rule);
+  bool any = true, declined = false;
+  weir_status s = rule->judge && !rule->calls ? WEIR_OK : run_sql(x, rule, !rule->judge, &any);
+  if (!s && any && rule->judge) s = run_judge(x, rule, &declined);
+  if (!s && declined && rule->sql[strspn(rule->sql, " \n\r\t")]) s = run_sql(x, rule, true, &any);
   forget_groups(x);
   return s;
 }
@@ -811,6 +816,7 @@ static weir_status take_event(void *context, const wr_event *e)
   search *x = context;
   weir_status s = show_calls(x);
   if (!s && x->waits) s = wr_wait_take(x->waits, e);
+  wr_big_blocks_take(&x->big, e);
   return s ? s : wr_facts_take(x->pass, e);
 }
 
@@ -829,6 +835,7 @@ static weir_status end_facts(void *context)
 {
   search *x = context;
   weir_status s = wr_facts_end(x->pass);
+  wr_big_blocks_end(&x->big);
   wr_facts_close(x->pass);
   if (!s && x->waits) s = wr_wait_end(x->waits);
   wr_wait_close(x->waits);
@@ -842,6 +849,26 @@ wr_listener wr_findings_listener(wr_findings_pass *x)
   return (wr_listener){take_event, end_facts, x, true};
 }
 
+/* Those that a rule is about which has them judged in C. */
+static weir_status find_big_blocks(search *x)
+{
+  static const struct {
+    const char *judge;
+    wr_big_limit (*limit)(wr_case *c);
+  } about[WR_BIG_LISTS] = {{"idle-object", wr_idle_object_limit},
+                           {"redundant-object", wr_redundant_object_limit}};
+  wr_big_limit limits[WR_BIG_LISTS] = {0};
+  bool any = false;
+  for (size_t i = 0; i < x->f->rules.count; i++) {
+    wr_case c = {.rule = &x->f->rules.rule[i]};
+    for (size_t k = 0; k < WR_BIG_LISTS; k++)
+      if (c.rule->judge && !strcmp(c.rule->judge, about[k].judge))
+        limits[k] = about[k].limit(&c), any = true;
+  }
+  int64_t duration = (int64_t)x->f->duration_ns;
+  return any ? wr_big_blocks_open(&x->big, x->calls, duration, limits) : WEIR_OK;
+}
+
 static weir_status prepare_search(search *x)
 {
   weir_status s = wr_schema_kind_views(x->db);
@@ -849,6 +876,7 @@ static weir_status prepare_search(search *x)
   if (!s) s = find_waits(x);
   if (!s) s = find_options(x);
   if (!s) s = find_limits(x);
+  if (!s) s = find_big_blocks(x);
   return s ? s : begin_facts(x);
 }
 
@@ -881,6 +909,7 @@ void wr_findings_close(wr_findings_pass *x)
   wr_wait_close(x->waits);
   wr_run_drop(&x->claims);
   wr_waits_close(&x->wait_rows);
+  wr_big_blocks_close(&x->big);
   wr_facts_free(&x->facts);
   free(x->file);
   free(x->place_at);

@@ -9,6 +9,7 @@
 #ifndef WEIR_REPORTS_FINDINGS_JUDGE_H
 #define WEIR_REPORTS_FINDINGS_JUDGE_H
 
+#include "reports/findings/big_blocks.h"
 #include "reports/findings/facts.h"
 #include "reports/findings/rule.h"
 #include "reports/findings/wait_at.h"
@@ -25,9 +26,12 @@ typedef struct wr_case {
   const wr_rule *rule;
   const wr_facts *facts;
   wr_waits *waits; /* borrowed; opened by the first judge that asks for a wait */
+  const wr_big_blocks *big;
+  int64_t duration; /* of the run, ns */
   const wr_db *db;
   weir_status status;
   const char *lacks; /* a threshold that the rule's file does not have, or NULL */
+  bool declines; /* it cannot tell of this trace: the rule's SELECT is asked, where it has one */
   weir_status (*take)(void *context, const wr_found *row);
   weir_status (*go_on)(void *context); /* now and then; bad: end now */
   void *context;
@@ -93,6 +97,12 @@ void wr_judge_temporary_allocation(wr_case *c);
 void wr_judge_unused_allocation(wr_case *c);
 void wr_judge_early_allocation(wr_case *c);
 void wr_judge_late_free(wr_case *c);
+
+/* judge_blocks.c; and the limits of their blocks, of a case that has a rule */
+void wr_judge_idle_object(wr_case *c);
+void wr_judge_redundant_object(wr_case *c);
+wr_big_limit wr_idle_object_limit(wr_case *c);
+wr_big_limit wr_redundant_object_limit(wr_case *c);
 
 /* judge_copies.c */
 void wr_judge_unused_transfer(wr_case *c);

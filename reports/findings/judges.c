@@ -6,6 +6,8 @@ static const struct {
   const char *name;
   wr_judge judge;
 } judges[] = {{"dead-write", wr_judge_dead_write},
+              {"idle-object", wr_judge_idle_object},
+              {"redundant-object", wr_judge_redundant_object},
               {"early-allocation", wr_judge_early_allocation},
               {"late-free", wr_judge_late_free},
               {"repeated-allocation", wr_judge_repeated_allocation},

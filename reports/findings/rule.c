@@ -196,8 +196,6 @@ static weir_status check_rule(const wr_rule *r)
                      rule_name(r), r->id);
   bool select = r->sql[strspn(r->sql, " \n\r\t")];
   if (!select && !r->judge) return weir_fail(WEIR_EINVAL, "%s has no SELECT", rule_name(r));
-  if (select && r->judge)
-    return weir_fail(WEIR_EINVAL, "%s has a judge and a SELECT", rule_name(r));
   return WEIR_OK;
 }
 

@@ -14,7 +14,7 @@
  *   -- calls: t.kind = $COPY            condition on rows of template: where none is so, no call of the
  *                                       trace can be found, and the SELECT is not run
  *   -- fix: Allocate the host buffer with cudaMallocHost().
- *   -- judge: unused-transfer           finds the rows (judge.h); then there is no SELECT
+ *   -- judge: unused-transfer           finds the rows (judge.h); a SELECT is for traces of which it cannot tell
  *
  * A line that begins "--   " goes on with the value above it. Kinds and flags have words ($COPY, $ASYNC; words.h),
  * of which the numbers are put in when the rule is read. README.md says what the rows mean. */

@@ -81,7 +81,6 @@ START_TEST(a_rule_of_ones_own_may_name_a_judge)
   judge_with(0, "-- holds: bytes\n-- threshold: min_bytes 1 bytes\n-- judge: unused-allocation\n");
   refused("-- judge: unused-allocation\n", "needs a threshold min_bytes");
   refused("-- judge: nobody\n", "there is no judge 'nobody'");
-  refused("-- judge: late-free\nSELECT 1 AS event\n", "a judge and a SELECT");
 }
 END_TEST
 

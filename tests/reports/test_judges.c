@@ -179,6 +179,35 @@ static void random_call(int thread, unsigned uses)
     copy_calls(thread, i);
 }
 
+/* ---- blocks that are there all the time ------------------------------------------------------ */
+
+enum { HELD = 4, HELD_BYTES = 64 << 20 };
+
+static void held_call(int i, uint8_t kind, const char *api)
+{
+  make_call(0,
+            (trace_event){.kind = kind,
+                          .api = synth_api(api),
+                          .flags = WEIR_EVF_RUNTIME,
+                          .a = UINT64_C(0x900000000) + (uint64_t)i * (1 << 28),
+                          .bytes = HELD_BYTES,
+                          .mem = WEIR_MEM_DEVICE,
+                          .src_device = WEIR_DEVICE_NONE},
+            2000);
+}
+
+/* At some calls of a history: each is set once or twice, some early and some late; the last one lives. */
+static void hold_blocks(int history, int done)
+{
+  if (history % 2) return;
+  for (int i = 0; i < HELD; i++) {
+    if (done == i * 3) held_call(i, WEIR_EV_ALLOC, "cudaMalloc");
+    if (done == 20 + i || (i % 2 && done == CALLS - 40 * (i + history % 3)))
+      held_call(i, WEIR_EV_MEMSET, "cudaMemset");
+    if (i < 3 && done == CALLS - 10 + i) held_call(i, WEIR_EV_FREE, "cudaFree");
+  }
+}
+
 static const char *make_history(int history)
 {
   const char *one[] = {NULL, NULL};
@@ -190,8 +219,10 @@ static const char *make_history(int history)
   for (int t = 0; t < THREADS; t++)
     for (uint64_t k = 1; k <= STACKS; k++)
       synth_stack(t, (uint32_t)k, (const uint64_t[]){0x1000 * k, 0x9000}, 2);
-  for (int i = 0; i < CALLS; i++)
+  for (int i = 0; i < CALLS; i++) {
+    hold_blocks(history, i);
     random_call((int)synth_below(threads), uses);
+  }
   synth_close();
   one[0] = synth_spool();
   return synth_import("t.db", one);

@@ -13,6 +13,7 @@
 -- threshold: most 8 blocks
 -- fix: Allocate it where it is used first and free it behind the last use, or move it to the host
 --      meanwhile; where kernels ran, look whether one of them uses it.
+-- judge: idle-object
 WITH big AS MATERIALIZED (
   SELECT b.alloc, b.process, b.device, b.pointer, b.bytes, b.start, m.peak, m.peak_at,
          ifnull(b."end", ifnull(p."end", :duration_ns)) AS until

@@ -8,6 +8,7 @@
 -- threshold: percent 5 percent of the device's peak
 -- threshold: most 24 blocks
 -- fix: Use one block for both: the last use of the first comes before the first use of the second.
+-- judge: redundant-object
 WITH big AS MATERIALIZED (
   SELECT b.alloc, b.process, b.device, b.pointer, b.bytes, b.start, m.peak_at,
          ifnull(b."end", ifnull(p."end", :duration_ns)) AS until

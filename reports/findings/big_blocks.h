@@ -1,0 +1,64 @@
+/* big_blocks.h: the largest blocks of device memory, and in the walk over all events what becomes of each: when it is used
+ * first and last, and the longest time in which no call names it. Rules 21 and 22 judge by that (judge_blocks.c).
+ *
+ * A block is *named* by a copy, memset or other call with an address in it; *work* is what may use any memory: launches, other
+ * calls, and what is captured into a graph. Those that live are followed; of those that have ended the largest are kept. Where
+ * calls alone do not tell when blocks end (resets of a device, memory of graphs), none is followed. */
+#ifndef WEIR_REPORTS_BIG_BLOCKS_H
+#define WEIR_REPORTS_BIG_BLOCKS_H
+
+#include "reports/events/events.h"
+
+enum { WR_BIG_LISTS = 2, WR_BIG_LIST = 32, WR_BIG_BLOCKS = WR_BIG_LISTS * WR_BIG_LIST };
+
+typedef struct wr_big_limit { /* a rule's; all 0: no block */
+  int64_t min_bytes, percent; /* of the device's peak */
+  int64_t share;              /* percent of the run for which it has to live */
+} wr_big_limit;
+
+typedef struct wr_idle_time { /* in which no call names a block */
+  int64_t since, next;        /* ns */
+  bool upload;                /* it begins with a copy of the host's memory */
+  uint64_t operations;        /* copies, memsets, launches and calls of the process meanwhile */
+  uint64_t launches; /* of them, launches and calls of its device, or of any that may use it */
+} wr_idle_time;
+
+typedef struct wr_big_block {
+  int64_t alloc, process; /* event, row */
+  int64_t start, until;   /* ns; until: of one that lives, the process's end */
+  int64_t peak, peak_at;  /* of its device's memory */
+  uint64_t address, bytes;
+  int device;
+  int64_t first_use, last_use; /* ns; first_use > last_use: none */
+  wr_idle_time longest;
+  /* private */
+  wr_idle_time now; /* `operations`, `launches`: of the process, when it began */
+  int64_t now_from; /* when the call began with which it begins */
+  bool begun, counted, worked, replaced;
+} wr_big_block;
+
+typedef struct wr_big_blocks {
+  wr_big_block block[WR_BIG_BLOCKS]; /* at the end: the largest first, then by alloc */
+  size_t count;
+  bool known; /* they are followed */
+  /* private */
+  const wr_events *events; /* borrowed */
+  int64_t duration;
+  wr_big_limit limits[WR_BIG_LISTS];
+  struct wr_big_state *state; /* owned */
+} wr_big_blocks;
+
+/* Follows the blocks within a limit, of a run of `duration` ns. Closed by wr_big_blocks_close() whatever this returns. Errors:
+ * ENOMEM, EIO, ECORRUPT. */
+weir_status wr_big_blocks_open(wr_big_blocks *x, const wr_events *events, int64_t duration,
+                               const wr_big_limit limits[WR_BIG_LISTS]);
+void wr_big_blocks_close(wr_big_blocks *x);
+
+/* All events, in order of start; then the end. */
+void wr_big_blocks_take(wr_big_blocks *x, const wr_event *e);
+void wr_big_blocks_end(wr_big_blocks *x);
+
+/* Whether it is within the limit. */
+bool wr_big_block_within(const wr_big_block *b, const wr_big_limit *limit, int64_t duration);
+
+#endif

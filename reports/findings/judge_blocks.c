@@ -1,0 +1,98 @@
+/* judge_blocks.c: the judges (judge.h) of the largest blocks of memory, by what the walk has seen of each (big_blocks.h). */
+#include "reports/findings/judge.h"
+
+/* The first `most` of the blocks within the limit, but for those that others may use. Returns how many. */
+static size_t choose(wr_case *c, const wr_big_limit *limit, int64_t most,
+                     const wr_big_block *out[WR_BIG_BLOCKS])
+{
+  size_t count = 0;
+  c->declines = !c->big->known;
+  hash_map given = {0};
+  if (c->big->count) WR_EACH(c, GIVEN_BLOCK, given_block, g)
+    {
+      if (hash_map_put(&given, (uint64_t)g->alloc, 1)) c->status = WEIR_ENOMEM;
+    }
+  for (size_t i = 0; i < c->big->count && (int64_t)count < most; i++) {
+    const wr_big_block *b = &c->big->block[i];
+    if (wr_big_block_within(b, limit, c->duration) && !hash_map_get(&given, (uint64_t)b->alloc))
+      out[count++] = b;
+  }
+  hash_map_free(&given);
+  return count;
+}
+
+/* ---- 21: held, and not used, for much of the run --------------------------------------------- */
+
+wr_big_limit wr_idle_object_limit(wr_case *c)
+{
+  return (wr_big_limit){wr_case_limit(c, "min_bytes"), wr_case_limit(c, "percent"),
+                        wr_case_limit(c, "share")};
+}
+
+/* Of a share of the run, with the peak in it. */
+static bool is_idle(const wr_case *c, const wr_big_block *b, int64_t share)
+{
+  const wr_idle_time *i = &b->longest;
+  return (double)(i->next - i->since) >= (double)c->duration * 0.01 * (double)share &&
+         b->peak_at >= i->since && b->peak_at <= i->next;
+}
+
+void wr_judge_idle_object(wr_case *c)
+{
+  const wr_big_block *big[WR_BIG_BLOCKS];
+  const wr_big_limit limit = wr_idle_object_limit(c);
+  int64_t bytes_unsure = wr_case_limit(c, "bytes_unsure"),
+          percent_unsure = wr_case_limit(c, "percent_unsure"),
+          operations = wr_case_limit(c, "operations");
+  size_t count = choose(c, &limit, wr_case_limit(c, "most"), big);
+  for (size_t i = 0; i < count; i++) {
+    const wr_big_block *b = big[i];
+    bool unsure = b->longest.launches; /* one of them may use it */
+    bool large = (int64_t)b->bytes >= bytes_unsure &&
+                 (double)b->bytes >= (double)b->peak * 0.01 * (double)percent_unsure;
+    if (!is_idle(c, b, limit.share) || (int64_t)b->longest.operations < operations) continue;
+    if (unsure && (b->longest.upload || !large)) continue;
+    wr_case_find(c, &(wr_found){.event = b->alloc,
+                                .bytes = (int64_t)b->bytes,
+                                .certainty = unsure ? WR_POSSIBLE : WR_CERTAIN});
+  }
+}
+
+/* ---- 22: two blocks of which one would do ---------------------------------------------------- */
+
+wr_big_limit wr_redundant_object_limit(wr_case *c)
+{
+  return (wr_big_limit){wr_case_limit(c, "min_bytes"), wr_case_limit(c, "percent"), 0};
+}
+
+static bool lives_at(const wr_big_block *b, int64_t time)
+{
+  return time >= b->start && time <= b->until;
+}
+
+/* Both live at the peak, of one size, and `a` is used for the last time before `b` is for the first. */
+static bool could_be_one(const wr_big_block *a, const wr_big_block *b)
+{
+  bool alike = a->process == b->process && a->device == b->device && a->bytes == b->bytes;
+  bool both = a->alloc != b->alloc && a->start < b->until && b->start < a->until;
+  bool used = a->first_use <= a->last_use && b->first_use <= b->last_use;
+  return alike && both && used && a->last_use <= b->first_use && lives_at(a, b->peak_at) &&
+         lives_at(b, b->peak_at);
+}
+
+void wr_judge_redundant_object(wr_case *c)
+{
+  const wr_big_block *big[WR_BIG_BLOCKS];
+  const wr_big_limit limit = wr_redundant_object_limit(c);
+  size_t count = choose(c, &limit, wr_case_limit(c, "most"), big);
+  for (size_t k = 0; k < count; k++) {
+    int64_t one = 0;
+    for (size_t i = 0; i < count; i++)
+      if (could_be_one(big[i], big[k]) && big[i]->alloc > one) one = big[i]->alloc;
+    if (!one) continue;
+    wr_case_find(c, &(wr_found){.event = big[k]->alloc,
+                                .related = one,
+                                .bytes = (int64_t)big[k]->bytes,
+                                .certainty = c->rule->certainty});
+  }
+}
