@@ -21,32 +21,61 @@ enum { TIES = 64 };
 
 /* Records in order of time, of which those of one time go by their rows. False: there are many
  * of them. */
-static bool order_ties(wr_run_log *log)
+static bool order_ties(char *records, size_t count, size_t size)
 {
-  char *record = malloc(log->size);
+  char *record = malloc(size);
   bool few = record != NULL;
-  for (size_t i = 1; few && i < log->count; i++) {
-    char *at = log->event + i * log->size;
+  for (size_t i = 1; few && i < count; i++) {
+    char *at = records + i * size;
     size_t back = 0;
-    while (back < i && back <= TIES && by_logged_time(at - (back + 1) * log->size, at) > 0)
+    while (back < i && back <= TIES && by_logged_time(at - (back + 1) * size, at) > 0)
       back++;
     few = back <= TIES;
     if (!back || !few) continue;
-    char *to = at - back * log->size;
-    memcpy(record, at, log->size);
-    memmove(to + log->size, to, back * log->size);
-    memcpy(to, record, log->size);
+    char *to = at - back * size;
+    memcpy(record, at, size);
+    memmove(to + size, to, back * size);
+    memcpy(to, record, size);
   }
   free(record);
   return few;
 }
 
+static void sort_records(char *records, size_t count, size_t size)
+{
+  if (!wr_sort_records(records, count, size, offsetof(wr_logged, time)) ||
+      !order_ties(records, count, size))
+    qsort(records, count, size, by_logged_time);
+}
+
+/* Records in order, then `rest` that are, too, become one run. False: out of memory. */
+static bool merge_rest(char *records, size_t ordered, size_t rest, size_t size)
+{
+  char *to = records + (ordered + rest) * size, *copy = malloc(rest * size);
+  if (!copy) return false;
+  memcpy(copy, records + ordered * size, rest * size);
+  while (rest && ordered) {
+    const char *a = records + (ordered - 1) * size, *b = copy + (rest - 1) * size;
+    bool first = by_logged_time(a, b) > 0;
+    memcpy(to -= size, first ? a : b, size);
+    if (first)
+      ordered--;
+    else
+      rest--;
+  }
+  if (rest) memcpy(records, copy, rest * size);
+  free(copy);
+  return true;
+}
+
+/* Mostly all is in order up to some place: only what is after it is sorted. */
 static void sort_last_run(wr_run_log *log)
 {
-  if (log->unsorted &&
-      (!wr_sort_records(log->event, log->count, log->size, offsetof(wr_logged, time)) ||
-       !order_ties(log)))
-    qsort(log->event, log->count, log->size, by_logged_time);
+  size_t size = log->size, rest = log->count - log->ordered;
+  if (!log->unsorted) return;
+  sort_records(log->event + log->ordered * size, rest, size);
+  if (!merge_rest(log->event, log->ordered, rest, size))
+    qsort(log->event, log->count, size, by_logged_time);
   log->unsorted = false;
 }
 
@@ -120,7 +149,9 @@ static size_t place_in_run(wr_run_log *log, const wr_logged *record)
   while (at && log->count - at < NEAR && by_logged_time(record_at(log, at - 1), record) > 0)
     at--;
   log->unsorted = at && by_logged_time(record_at(log, at - 1), record) > 0;
-  return log->unsorted ? log->count : at;
+  if (!log->unsorted) return at;
+  log->ordered = log->count;
+  return log->count;
 }
 
 void wr_run_keep(wr_run_log *log, const wr_logged *record)

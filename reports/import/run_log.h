@@ -29,6 +29,7 @@ typedef struct wr_run_log {
   int file;         /* while there are runs */
   uint64_t in_file; /* bytes */
   bool unsorted;    /* the last run is not in order of time */
+  size_t ordered;   /* unsorted: but for its first records */
   bool incomplete;  /* no room, or some were there before: nothing is kept */
 } wr_run_log;
 
