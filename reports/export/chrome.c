@@ -1,8 +1,8 @@
-/* chrome.c: see chrome.h. The format is "Trace Event Format", as an object. It knows processes and
+/* chrome.c: see formats.h. The format is "Trace Event Format", as an object. It knows processes and
  * threads alone: a device is a process, whose number no program has, and a stream a thread of it;
  * ranges are threads of their process, whose numbers no thread has. Times are us, here with their
  * ns after the point. Frames come last: which there are is known then. */
-#include "reports/export/chrome.h"
+#include "reports/export/formats.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include "reports/base/escape.h"

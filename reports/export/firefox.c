@@ -1,4 +1,4 @@
-/* firefox.c: see firefox.h. The format is Firefox Profiler's "processed profile", version 48,
+/* firefox.c: see formats.h. The format is Firefox Profiler's "processed profile", version 48,
  * which later ones of it upgrade as they read.
  *
  * Samples are sums, not moments: those of a thread have weights in one unit, and stand one ms
@@ -6,7 +6,7 @@
  * front end then shows all. Tables are columns, so they are made in memory first: strings,
  * functions (a name in a file), frames (a line of one), stacks (a frame and the stack that called
  * it), which all threads share, and each has a copy of. */
-#include "reports/export/firefox.h"
+#include "reports/export/formats.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* folded.c: see folded.h. The signs of the format in a name become others: ';' is ':', and what a
+/* folded.c: see formats.h. The signs of the format in a name become others: ';' is ':', and what a
  * terminal would obey '?'. */
-#include "reports/export/folded.h"
+#include "reports/export/formats.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

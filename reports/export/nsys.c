@@ -1,6 +1,6 @@
-/* nsys.c: see nsys.h. The views are made anew in the reader's own connection, from the schema that
+/* nsys.c: see formats.h. The views are made anew in the reader's own connection, from the schema that
  * is linked in: no view of an untrusted file is asked. */
-#include "reports/export/nsys.h"
+#include "reports/export/formats.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "reports/base/demangle.h"

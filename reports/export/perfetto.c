@@ -1,7 +1,7 @@
-/* perfetto.c: see perfetto.h. Every packet is of one sequence; names, frames and stacks are
+/* perfetto.c: see formats.h. Every packet is of one sequence; names, frames and stacks are
  * interned: they are written with the first packet that has them, and a number stands for them
  * from then on. What is kept in memory is these numbers alone. */
-#include "reports/export/perfetto.h"
+#include "reports/export/formats.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include "reports/export/proto.h"

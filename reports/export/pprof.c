@@ -1,7 +1,7 @@
-/* pprof.c: see pprof.h. The message is pprof's profile.proto. Its lists can come in any order and
+/* pprof.c: see formats.h. The message is pprof's profile.proto. Its lists can come in any order and
  * in parts, so that texts, functions and places are written where they are first needed, before
  * the sample that names them. */
-#include "reports/export/pprof.h"
+#include "reports/export/formats.h"
 #include <stdlib.h>
 #include "reports/export/gzip.h"
 #include "reports/export/profile.h"

@@ -1,7 +1,7 @@
-/* speedscope.c: see speedscope.h. The format is speedscope's file-format-schema.json. Frames are
+/* speedscope.c: see formats.h. The format is speedscope's file-format-schema.json. Frames are
  * shared by all profiles and are written as they are met; then every profile has its samples,
  * outermost frame first, and their weights, in the same order. */
-#include "reports/export/speedscope.h"
+#include "reports/export/formats.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include "reports/base/escape.h"

@@ -9,12 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "reports/diff/diff.h"
-#include "reports/export/chrome.h"
-#include "reports/export/firefox.h"
-#include "reports/export/folded.h"
-#include "reports/export/perfetto.h"
-#include "reports/export/pprof.h"
-#include "reports/export/speedscope.h"
+#include "reports/export/formats.h"
 #include "reports/model/resolve.h"
 #include "reports/diff/report.h"
 #include "reports/stats/stats.h"

@@ -4,13 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reports/export/chrome.h"
-#include "reports/export/firefox.h"
-#include "reports/export/folded.h"
-#include "reports/export/nsys.h"
-#include "reports/export/perfetto.h"
-#include "reports/export/pprof.h"
-#include "reports/export/speedscope.h"
+#include "reports/export/formats.h"
 #include "reports/listing/listing.h"
 #include "tools/replay/export.h"
 #include "tools/replay/read.h"
