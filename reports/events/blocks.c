@@ -65,7 +65,9 @@ static bool read_block(block_walk *w, wr_block *b)
                   .mem = (int)t->mem,
                   .dead = dead,
                   .ended = !seen || !(w->blocks.nulls >> BLOCK_LIFE & 1),
-                  .registered = t->kind == WEIR_EV_HOSTREG};
+                  .registered = t->kind == WEIR_EV_HOSTREG,
+                  .placed = !(w->blocks.nulls >> BLOCK_BORN & 1),
+                  .t = t};
   if (!b->ended) b->end = 0;
   return true;
 }
@@ -202,7 +204,8 @@ static weir_status take_row(void *context, sqlite3_stmt *q)
                       .mem = sqlite3_column_int(q, 10),
                       .dead = sqlite3_column_type(q, 5) != SQLITE_NULL,
                       .ended = sqlite3_column_type(q, 7) != SQLITE_NULL,
-                      .registered = sqlite3_column_int(q, 11) != 0};
+                      .registered = sqlite3_column_int(q, 11) != 0,
+                      .placed = sqlite3_column_type(q, 4) != SQLITE_NULL};
   return r->take(r->context, &b);
 }
 

@@ -14,6 +14,9 @@ typedef struct wr_block {
   uint64_t bytes;
   int device, mem; /* device WR_HOST: none */
   bool dead, ended, registered;
+  bool placed; /* it was born at some place */
+  const wr_template
+      *t; /* of its event, borrowed from the events; NULL: of SQLite's rows, not at hand */
 } wr_block;
 
 typedef weir_status (*wr_block_fn)(void *context, const wr_block *b);

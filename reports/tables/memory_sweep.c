@@ -4,6 +4,7 @@
 #include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
+#include "reports/events/blocks.h"
 #include "reports/import/event_columns.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/model.h"
@@ -53,44 +54,40 @@ static weir_status take_process_end(void *context, sqlite3_stmt *q)
 }
 
 enum { BY_A_GRAPH = 5 /* block.how: a launch of a graph ended it */ };
-enum { HOW, DEVICE, MEM, REGISTERED, BORN, DIED, START, END, BYTES, RANGE, RANGE_NAME, COMMON };
 
-static wr_swept_block read_block(const memory_pass *p, sqlite3_stmt *q, int64_t process)
+static wr_swept_block swept_block(const memory_pass *p, const wr_block *from)
 {
-  int64_t device = sqlite3_column_int64(q, DEVICE), mem = sqlite3_column_int64(q, MEM);
-  bool registered = sqlite3_column_int(q, REGISTERED) != 0;
-  bool ended = sqlite3_column_type(q, END) != SQLITE_NULL;
-  bool dies = sqlite3_column_type(q, DIED) != SQLITE_NULL;
-  wr_swept_block b = {.bytes = (uint64_t)sqlite3_column_int64(q, BYTES),
-                      .born = sqlite3_column_int64(q, BORN),
-                      .died = dies ? sqlite3_column_int64(q, DIED) : INT64_MAX,
-                      .start = sqlite3_column_int64(q, START),
-                      .end = ended ? sqlite3_column_int64(q, END) : INT64_MAX,
-                      .class = (uint8_t)(registered              ? WR_REGISTERED
+  int mem = from->mem;
+  wr_swept_block b = {.bytes = from->bytes,
+                      .born = from->born,
+                      .died = from->dead ? from->died : INT64_MAX,
+                      .start = from->start,
+                      .end = from->ended ? from->end : INT64_MAX,
+                      .class = (uint8_t)(from->registered        ? WR_REGISTERED
                                          : mem >= 0 && mem <= 10 ? mem
                                                                  : WEIR_MEM_UNKNOWN)};
-  bool none = sqlite3_column_type(q, DEVICE) == SQLITE_NULL || device < 0 || device >= WR_HOST;
-  const uint64_t *end = hash_map_get(&p->ends, (uint64_t)process);
-  b.device = (uint16_t)(none || (!device_side(&b) && !wr_mem_taken(b.class)) ? WR_HOST : device);
-  b.in_launch = sqlite3_column_int(q, HOW) == BY_A_GRAPH && b.end <= b.start;
-  b.gone = ended ? b.end : dies && end ? (int64_t)*end : INT64_MAX;
+  bool of_device = device_side(&b) || wr_mem_taken(b.class);
+  const uint64_t *end = hash_map_get(&p->ends, (uint64_t)from->process);
+  b.device = (uint16_t)(of_device ? from->device : WR_HOST);
+  b.in_launch = from->how == BY_A_GRAPH && b.end <= b.start;
+  b.gone = from->ended ? b.end : from->dead && end ? (int64_t)*end : INT64_MAX;
   return b;
 }
 
-static weir_status take_swept(void *context, sqlite3_stmt *q)
+/* `t`: what its event has in common with others; `range`: of its event, and `name` that one's, 0: none. */
+static weir_status sweep_block(memory_pass *p, const wr_block *from, const wr_template *t,
+                               int64_t range, int64_t name)
 {
-  memory_pass *p = context;
   wr_memory_sweep *s = p->s;
-  wr_template c = wr_template_read(q, COMMON);
+  wr_template c = *t;
   const wr_scope *x = p->scope;
-  int64_t range = sqlite3_column_int64(q, RANGE);
   if (!wr_scope_process(x, c.process)) return WEIR_OK;
   if (x->by_range && !(range && hash_map_get(&x->ranges, (uint64_t)range))) return WEIR_OK;
-  wr_swept_block b = read_block(p, q, c.process);
+  wr_swept_block b = swept_block(p, from);
   if (b.start >= p->to) return WEIR_OK;
   c.kind = WEIR_EV_ALLOC, c.device = b.device;
   size_t group = 0;
-  weir_status st = wr_group_of(&s->groups, &c, sqlite3_column_int64(q, RANGE_NAME), &group);
+  weir_status st = wr_group_of(&s->groups, &c, name, &group);
   if (st) return st;
   b.group = (uint32_t)group;
   if (s->count >= UINT32_MAX / 2 || !wr_grow(&s->block, &s->capacity, s->count + 1, sizeof(b)))
@@ -99,13 +96,57 @@ static weir_status take_swept(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+static weir_status take_block(void *context, const wr_block *b)
+{
+  return b->how != WR_BLOCK_UNKNOWN && b->placed ? sweep_block(context, b, b->t, 0, 0) : WEIR_OK;
+}
+
+enum { HOW, DEVICE, MEM, REGISTERED, BORN, DIED, START, END, BYTES, RANGE, RANGE_NAME, COMMON };
+
+static weir_status take_row(void *context, sqlite3_stmt *q)
+{
+  wr_template t = wr_template_read(q, COMMON);
+  int64_t device = sqlite3_column_int64(q, DEVICE);
+  bool none = sqlite3_column_type(q, DEVICE) == SQLITE_NULL || device < 0 || device >= WR_HOST;
+  const wr_block b = {.process = t.process,
+                      .how = sqlite3_column_int64(q, HOW),
+                      .device = none ? WR_HOST : (int)device,
+                      .mem = sqlite3_column_int(q, MEM),
+                      .registered = sqlite3_column_int(q, REGISTERED) != 0,
+                      .born = sqlite3_column_int64(q, BORN),
+                      .died = sqlite3_column_int64(q, DIED),
+                      .dead = sqlite3_column_type(q, DIED) != SQLITE_NULL,
+                      .start = sqlite3_column_int64(q, START),
+                      .end = sqlite3_column_int64(q, END),
+                      .ended = sqlite3_column_type(q, END) != SQLITE_NULL,
+                      .bytes = (uint64_t)sqlite3_column_int64(q, BYTES)};
+  return sweep_block(context, &b, &t, sqlite3_column_int64(q, RANGE),
+                     sqlite3_column_int64(q, RANGE_NAME));
+}
+
 #define COMMON_COLUMN(name, ...) ", t." #name
-#define BLOCKS(range, join)                                                                        \
+#define BLOCKS_SQL(range, join)                                                                    \
   "SELECT b.how, b.device, b.mem, b.registered, b.born, b.died, b.start, b.\"end\", "              \
   "b.bytes, " range                                                                                \
   WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM block b CROSS JOIN event_row e ON e.id = b.alloc"          \
                                  " CROSS JOIN template t ON t.id = e.template" join                \
                                  " WHERE b.how <> 4 AND b.born IS NOT NULL"
+
+/* Where none is asked for its ranges. */
+static weir_status walk_blocks(memory_pass *p)
+{
+  wr_events events;
+  wr_blocks blocks = {0};
+  weir_status st = wr_events_open(&events, p->db);
+  if (!st) st = wr_blocks_open(&blocks, &events);
+  if (!st && blocks.by_pages)
+    st = wr_blocks_each(&blocks, take_block, p);
+  else if (!st)
+    st = wr_db_each(p->db, BLOCKS_SQL("0, 0", ""), take_row, p);
+  wr_blocks_close(&blocks);
+  wr_events_close(&events);
+  return st;
+}
 
 static weir_status load_blocks(memory_pass *p)
 {
@@ -119,12 +160,12 @@ static weir_status load_blocks(memory_pass *p)
     s = wr_db_each(p->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL",
                    take_process_end, p);
   if (s) return s;
-  return wr_db_each(p->db,
-                    ranges
-                        ? BLOCKS("r.range, (SELECT x.name FROM range_row x WHERE x.id = r.range)",
-                                 " LEFT JOIN event_range r ON r.event = e.id")
-                        : BLOCKS("0, 0", ""),
-                    take_swept, p);
+  return ranges ? wr_db_each(p->db,
+                             BLOCKS_SQL("r.range, (SELECT x.name FROM range_row x"
+                                        " WHERE x.id = r.range)",
+                                        " LEFT JOIN event_range r ON r.event = e.id"),
+                             take_row, p)
+                : walk_blocks(p);
 }
 
 /* ---- what is not of a moment ----------------------------------------------------------------- */
