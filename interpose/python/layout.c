@@ -9,55 +9,37 @@
 #include <string.h>
 #include "interpose/python/python.h"
 
+/* What 3.11 and 3.12 have at the same places. */
+#define BEFORE_TABLES                                                                              \
+  .type = 8, .current = 56, .copy = -1, .frame_bytes = 72, .file = 112, .name = 120,               \
+  .qualified = 128, .lines = 136, .copies = -1, .bytes_count = 16, .bytes_start = 32,              \
+  .length = 16, .state = 32
+
 static const python_layout before_tables[] = {
     {.minor = 11,
-     .type = 8,
-     .current = 56,
+     BEFORE_TABLES,
      .current_in = 8,
      .code = 32,
      .previous = 48,
      .instruction = 56,
      .owner = 69,
      .entry = 68,
-     .copy = -1,
-     .frame_bytes = 72,
      .line = 72,
-     .file = 112,
-     .name = 120,
-     .qualified = 128,
-     .lines = 136,
      .bytecode = 184,
      .version = -1,
-     .copies = -1,
-     .bytes_count = 16,
-     .bytes_start = 32,
-     .length = 16,
-     .state = 32,
      .ascii = 48,
      .compact = 72},
     {.minor = 12,
-     .type = 8,
-     .current = 56,
+     BEFORE_TABLES,
      .current_in = 0,
      .code = 0,
      .previous = 8,
      .instruction = 56,
      .owner = 70,
      .entry = -1,
-     .copy = -1,
-     .frame_bytes = 72,
      .line = 68,
-     .file = 112,
-     .name = 120,
-     .qualified = 128,
-     .lines = 136,
      .bytecode = 192,
      .version = 92,
-     .copies = -1,
-     .bytes_count = 16,
-     .bytes_start = 32,
-     .length = 16,
-     .state = 32,
      .ascii = 40,
      .compact = 56},
 };

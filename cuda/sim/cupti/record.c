@@ -87,22 +87,21 @@ static uint8_t copy_kind(uint8_t from, uint8_t to)
   return kinds[places[from]][places[to]];
 }
 
+/* What records of work have in common: when, where, for which call and node. */
+#define WORK(w)                                                                                    \
+  .start = (w)->began, .end = (w)->ended, .deviceId = (w)->device, .contextId = (w)->context,      \
+  .streamId = (w)->stream, .correlationId = (w)->correlation, .graphId = (w)->graph
+
 static void put_copy_record(const struct weir_watch_work *w)
 {
   CUpti_ActivityMemcpy6 r = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+                             WORK(w),
                              .copyKind = copy_kind(w->from, w->to),
                              .srcKind = w->from,
                              .dstKind = w->to,
                              .flags = w->async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0,
                              .bytes = w->bytes,
-                             .start = w->began,
-                             .end = w->ended,
-                             .deviceId = w->device,
-                             .contextId = w->context,
-                             .streamId = w->stream,
-                             .correlationId = w->correlation,
                              .graphNodeId = w->node,
-                             .graphId = w->graph,
                              .channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY,
                              .copyCount = 1};
   PUT(r);
@@ -111,23 +110,17 @@ static void put_copy_record(const struct weir_watch_work *w)
 static void put_peer_copy(const struct weir_watch_work *w)
 {
   CUpti_ActivityMemcpyPtoP4 r = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                 WORK(w),
                                  .copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP,
                                  .srcKind = w->from,
                                  .dstKind = w->to,
                                  .flags = w->async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0,
                                  .bytes = w->bytes,
-                                 .start = w->began,
-                                 .end = w->ended,
-                                 .deviceId = w->device,
-                                 .contextId = w->context,
-                                 .streamId = w->stream,
                                  .srcDeviceId = w->from_device,
                                  .srcContextId = w->from_context,
                                  .dstDeviceId = w->to_device,
                                  .dstContextId = w->to_context,
-                                 .correlationId = w->correlation,
                                  .graphNodeId = w->node,
-                                 .graphId = w->graph,
                                  .channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY};
   PUT(r);
 }
@@ -135,18 +128,12 @@ static void put_peer_copy(const struct weir_watch_work *w)
 static void put_fill(const struct weir_watch_work *w)
 {
   CUpti_ActivityMemset4 r = {.kind = CUPTI_ACTIVITY_KIND_MEMSET,
+                             WORK(w),
                              .value = w->value,
                              .bytes = w->bytes,
-                             .start = w->began,
-                             .end = w->ended,
-                             .deviceId = w->device,
-                             .contextId = w->context,
-                             .streamId = w->stream,
-                             .correlationId = w->correlation,
                              .flags = w->async ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0,
                              .memoryKind = w->to,
                              .graphNodeId = w->node,
-                             .graphId = w->graph,
                              .channelType = CUPTI_CHANNEL_TYPE_COMPUTE};
   PUT(r);
 }
@@ -156,13 +143,9 @@ static void put_kernel(const struct weir_watch_work *w)
   static _Atomic int64_t grids;
   bool latency = atomic_load(&sim_latency_times);
   CUpti_ActivityKernel10 r = {.kind = sim_kernel_kind(w->context),
+                              WORK(w),
                               .registersPerThread = 32,
-                              .start = w->began,
-                              .end = w->ended,
                               .completed = w->ended,
-                              .deviceId = w->device,
-                              .contextId = w->context,
-                              .streamId = w->stream,
                               .gridX = (int32_t)w->grid[0],
                               .gridY = (int32_t)w->grid[1],
                               .gridZ = (int32_t)w->grid[2],
@@ -170,14 +153,12 @@ static void put_kernel(const struct weir_watch_work *w)
                               .blockY = (int32_t)w->block[1],
                               .blockZ = (int32_t)w->block[2],
                               .dynamicSharedMemory = (int32_t)w->shared,
-                              .correlationId = w->correlation,
                               .gridId = ++grids,
                               .name = w->name,
                               .queued = latency ? w->queued : CUPTI_TIMESTAMP_UNKNOWN,
                               .submitted = latency ? w->queued : CUPTI_TIMESTAMP_UNKNOWN,
                               .launchType = CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR,
                               .graphNodeId = w->node,
-                              .graphId = w->graph,
                               .channelType = CUPTI_CHANNEL_TYPE_COMPUTE};
   PUT(r);
 }
@@ -185,13 +166,7 @@ static void put_kernel(const struct weir_watch_work *w)
 static void put_graph(const struct weir_watch_work *w)
 {
   CUpti_ActivityGraphTrace2 r = {.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
-                                 .correlationId = w->correlation,
-                                 .start = w->began,
-                                 .end = w->ended,
-                                 .deviceId = w->device,
-                                 .graphId = w->graph,
-                                 .contextId = w->context,
-                                 .streamId = w->stream,
+                                 WORK(w),
                                  .endDeviceId = w->device,
                                  .endContextId = w->context};
   PUT(r);

@@ -67,11 +67,10 @@ void sim_arena_free(struct sim_arena *a, void *object)
 {
   struct slot *s = object;
   __atomic_store_n(&s->magic, 0, __ATOMIC_RELEASE);
-  pthread_mutex_lock(&a->lock);
+  SIM_HOLD(a->lock);
   if (a->freed++)
     ((struct slot *)a->last)->next = s;
   else
     a->free = s;
   a->last = s;
-  pthread_mutex_unlock(&a->lock);
 }

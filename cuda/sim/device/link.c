@@ -71,7 +71,7 @@ __attribute__((visibility("default"))) int weir_sim_set_link(const char *list)
   strncpy(copy, list ? list : "", sizeof copy - 1);
   copy[sizeof copy - 1] = 0;
   int result = CUDA_SUCCESS;
-  pthread_mutex_lock(&lock);
+  SIM_HOLD(lock);
   for (int d = 0; d < SIM_DIRECTIONS; d++)
     links[d] = sim_card_link((enum sim_direction)d);
   char *rest = copy;
@@ -84,14 +84,11 @@ __attribute__((visibility("default"))) int weir_sim_set_link(const char *list)
   for (int d = 0; d < SIM_DIRECTIONS; d++)
     slow |= links[d].bytes_per_ns > 0 || links[d].latency_ns;
   atomic_store(&sim_link_slow, slow);
-  pthread_mutex_unlock(&lock);
   return result;
 }
 
 struct sim_link sim_link_of(enum sim_direction direction)
 {
-  pthread_mutex_lock(&lock);
-  struct sim_link link = links[direction];
-  pthread_mutex_unlock(&lock);
-  return link;
+  SIM_HOLD(lock);
+  return links[direction];
 }

@@ -226,7 +226,7 @@ CUresult sim_cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice dev)
   if (!c) return CUDA_ERROR_INVALID_VALUE;
   NEED_DEVICE(d, dev);
   CUresult error = CUDA_SUCCESS;
-  pthread_mutex_lock(&sim_devices_lock);
+  SIM_HOLD(sim_devices_lock);
   if (!d->primary) d->primary = context_new(d, true);
   if (!d->primary)
     error = CUDA_ERROR_OUT_OF_MEMORY;
@@ -236,7 +236,6 @@ CUresult sim_cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice dev)
     d->primary_refs++;
     *c = d->primary;
   }
-  pthread_mutex_unlock(&sim_devices_lock);
   return error;
 }
 
@@ -280,10 +279,9 @@ CUresult sim_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
   NEED_DEVICE(d, dev);
   if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&sim_devices_lock);
+  SIM_HOLD(sim_devices_lock);
   d->primary_flags = flags;
   if (primary_active(d)) d->primary->flags = flags;
-  pthread_mutex_unlock(&sim_devices_lock);
   return CUDA_SUCCESS;
 }
 
@@ -385,10 +383,9 @@ CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
   if (flags) return CUDA_ERROR_INVALID_VALUE;
   if (peer->device == c->device) return CUDA_ERROR_INVALID_DEVICE;
   uint32_t bit = UINT32_C(1) << peer->device->ordinal;
-  pthread_mutex_lock(&c->lock);
+  SIM_HOLD(c->lock);
   if (c->peers & bit) error = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   (void)__atomic_or_fetch(&c->peers, bit, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&c->lock);
   return error;
 }
 
@@ -398,9 +395,8 @@ CUresult sim_cuCtxDisablePeerAccess(CUcontext peer)
   CUresult error = sim_context_check(peer);
   if (error) return error;
   uint32_t bit = UINT32_C(1) << peer->device->ordinal;
-  pthread_mutex_lock(&c->lock);
+  SIM_HOLD(c->lock);
   if (!(c->peers & bit)) error = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
   (void)__atomic_and_fetch(&c->peers, ~bit, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&c->lock);
   return error;
 }

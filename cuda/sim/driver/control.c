@@ -56,7 +56,7 @@ SIM_EXPORT int weir_sim_set_fail(const char *list)
   strncpy(copy, list ? list : "", sizeof copy - 1);
   copy[sizeof copy - 1] = 0;
   int result = CUDA_SUCCESS;
-  pthread_mutex_lock(&lock);
+  SIM_HOLD(lock);
   rule_count = 0;
   char *rest = copy;
   for (char *entry; (entry = strsep(&rest, ","));) {
@@ -72,20 +72,18 @@ SIM_EXPORT int weir_sim_set_fail(const char *list)
     atomic_fetch_or(&sim_gate, SIM_GATE_FAIL);
   else
     atomic_fetch_and(&sim_gate, ~(uint32_t)SIM_GATE_FAIL);
-  pthread_mutex_unlock(&lock);
   return result;
 }
 
 CUresult sim_control_fail(unsigned api)
 {
   CUresult error = CUDA_SUCCESS;
-  pthread_mutex_lock(&lock);
+  SIM_HOLD(lock);
   for (unsigned i = 0; i < rule_count; i++) {
     if (rules[i].api != api) continue;
     uint64_t call = ++rules[i].seen;
     if (!error && (!rules[i].call || rules[i].call == call)) error = rules[i].error;
   }
-  pthread_mutex_unlock(&lock);
   return error;
 }
 
@@ -104,10 +102,8 @@ SIM_EXPORT size_t weir_sim_peak(int device)
 {
   struct sim_device *d = sim_device(device);
   if (!d) return 0;
-  pthread_mutex_lock(&sim_memory_lock);
-  size_t peak = d->peak;
-  pthread_mutex_unlock(&sim_memory_lock);
-  return peak;
+  SIM_HOLD(sim_memory_lock);
+  return d->peak;
 }
 
 void sim_control_start(void)

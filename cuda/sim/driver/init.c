@@ -36,13 +36,12 @@ CUresult sim_cuInit(unsigned int flags)
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (flags) return CUDA_ERROR_INVALID_VALUE;
   pthread_once(&once, watch_forks_of_driver);
-  pthread_mutex_lock(&lock);
+  SIM_HOLD(lock);
   CUresult error = CUDA_SUCCESS;
   if (atomic_load(&sim_gate) & SIM_GATE_UNINITIALISED) {
     error = start_devices();
     if (!error) atomic_fetch_and(&sim_gate, ~(uint32_t)SIM_GATE_UNINITIALISED);
   }
-  pthread_mutex_unlock(&lock);
   return error;
 }
 

@@ -613,10 +613,9 @@ SIM_ENTRY(cuMemcpyAtoA_v2, copy_row(at_array(dstArray, dstOffset), at_array(srcA
 static void set_barrier(CUcontext context, CUstream s, uint64_t seq)
 {
   sim_stream_ref(s);
-  pthread_mutex_lock(&context->lock);
+  SIM_HOLD(context->lock);
   if (context->barrier.stream) sim_stream_unref(context->barrier.stream);
   context->barrier = (struct sim_ticket){s, seq};
-  pthread_mutex_unlock(&context->lock);
 }
 
 /* cuMemcpyPeer: "asynchronous with respect to the host, but serialized with respect to all pending

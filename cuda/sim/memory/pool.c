@@ -509,7 +509,7 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute attribute
   NEED_POOL(p);
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = CUDA_SUCCESS;
-  pthread_mutex_lock(&sim_memory_lock);
+  SIM_HOLD(sim_memory_lock);
   switch ((int)attribute) {
   case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
   case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -529,7 +529,6 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute attribute
   default:
     error = CUDA_ERROR_INVALID_VALUE;
   }
-  pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
 

@@ -146,11 +146,10 @@ static CUresult after_all(struct sim_op *op, CUcontext context, CUstream but, bo
 
 CUresult sim_op_after_context(struct sim_op *op, CUcontext context)
 {
-  pthread_mutex_lock(&context->lock);
+  SIM_HOLD(context->lock);
   CUresult error = after_all(op, context, NULL, false);
   if (!error && context->barrier.stream)
     error = sim_op_after(op, context->barrier.stream, context->barrier.seq);
-  pthread_mutex_unlock(&context->lock);
   return error;
 }
 
@@ -261,9 +260,8 @@ static bool start_worker(CUstream s) /* stream.lock held */
 
 static bool has_worker(CUstream s)
 {
-  pthread_mutex_lock(&s->lock);
+  SIM_HOLD(s->lock);
   bool started = start_worker(s);
-  pthread_mutex_unlock(&s->lock);
   return started;
 }
 
@@ -367,7 +365,7 @@ static uint32_t busy_tickets(CUcontext context, bool only_blocking, struct sim_t
 {
   uint32_t n = 0, room = 0;
   *list = NULL;
-  pthread_mutex_lock(&context->lock);
+  SIM_HOLD(context->lock);
   for (CUstream s = context->streams; s; s = s->next) {
     if ((only_blocking && !blocking(s)) || sim_is_done(s, s->queued)) continue;
     if (n == room) {
@@ -379,7 +377,6 @@ static uint32_t busy_tickets(CUcontext context, bool only_blocking, struct sim_t
     sim_stream_ref(s);
     (*list)[n++] = (struct sim_ticket){s, s->queued};
   }
-  pthread_mutex_unlock(&context->lock);
   return n;
 }
 
