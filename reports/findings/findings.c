@@ -95,7 +95,7 @@ typedef struct wr_findings_pass {
   wr_facts_pass *pass; /* owned, until the facts are found, */
   wr_wait_pass *waits; /* as this one */
   uint64_t taken;      /* events */
-  wr_waits wait_rows;  /* opened by the first judge that asks */
+  wr_finders finders;  /* of judges */
   wr_big_blocks big;
   wr_run_log claims;
   char *file;   /* owned: the begin of the name of the claims' file */
@@ -626,7 +626,7 @@ static weir_status run_judge(search *x, const wr_rule *rule, bool *declined)
 {
   wr_case c = {.rule = rule,
                .facts = &x->facts,
-               .waits = &x->wait_rows,
+               .finders = &x->finders,
                .big = &x->big,
                .duration = (int64_t)x->f->duration_ns,
                .db = x->db,
@@ -908,7 +908,7 @@ void wr_findings_close(wr_findings_pass *x)
   wr_facts_close(x->pass);
   wr_wait_close(x->waits);
   wr_run_drop(&x->claims);
-  wr_waits_close(&x->wait_rows);
+  wr_finders_close(&x->finders);
   wr_big_blocks_close(&x->big);
   wr_facts_free(&x->facts);
   free(x->file);

@@ -53,22 +53,53 @@ bool wr_case_of_weir(const wr_case *c, const wr_common *t)
 /* Opened already, or now. */
 static bool has_waits(wr_case *c)
 {
-  if (!c->status && !c->waits->db) c->status = wr_waits_open(c->waits, c->db);
+  wr_waits *w = &c->finders->waits;
+  if (!c->status && !w->db) c->status = wr_waits_open(w, c->db);
   return !c->status;
 }
 
 const wr_wait_row *wr_case_wait(wr_case *c, int64_t event)
 {
-  const wr_wait_row *row = has_waits(c) ? wr_waits_find(c->waits, event) : NULL;
-  if (!c->status) c->status = c->waits->status;
+  const wr_wait_row *row = has_waits(c) ? wr_waits_find(&c->finders->waits, event) : NULL;
+  if (!c->status) c->status = c->finders->waits.status;
   return row;
 }
 
 bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row)
 {
-  bool there = has_waits(c) && wr_waits_time(c->waits, event, row);
-  if (!c->status) c->status = c->waits->status;
+  bool there = has_waits(c) && wr_waits_time(&c->finders->waits, event, row);
+  if (!c->status) c->status = c->finders->waits.status;
   return there;
+}
+
+const wr_wait_row *wr_case_next_wait(wr_case *c)
+{
+  const wr_wait_row *row = has_waits(c) ? wr_waits_next(&c->finders->waits) : NULL;
+  weir_status s = c->finders->waits.status;
+  if (!s && row && !(++c->rows % STEP)) s = c->go_on(c->context);
+  if (!c->status) c->status = s;
+  return c->status ? NULL : row;
+}
+
+const wr_call_row *wr_case_call(wr_case *c, int64_t event)
+{
+  static const char *const columns[] = {"id", "template", "start", "duration", "bytes"};
+  wr_row_walk *r = &c->finders->calls;
+  if (!c->status && !c->finders->calls_open) {
+    c->finders->calls_open = true;
+    c->status = wr_rows_open(r, c->db, "event_row", columns, 5);
+  }
+  bool there = !c->status && wr_rows_find(r, event);
+  if (!c->status) c->status = r->status;
+  if (!there || c->status) return NULL;
+  c->call = (wr_call_row){wr_case_common(c, r->v[0]), r->v[1], r->v[2], r->v[3]};
+  return &c->call;
+}
+
+void wr_finders_close(wr_finders *f)
+{
+  wr_waits_close(&f->waits);
+  if (f->calls_open) (void)wr_rows_close(&f->calls);
 }
 
 void *wr_case_array(wr_case *c, size_t count, size_t size)

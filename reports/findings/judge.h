@@ -9,6 +9,7 @@
 #ifndef WEIR_REPORTS_FINDINGS_JUDGE_H
 #define WEIR_REPORTS_FINDINGS_JUDGE_H
 
+#include "reports/events/rows.h"
 #include "reports/findings/big_blocks.h"
 #include "reports/findings/facts.h"
 #include "reports/findings/rule.h"
@@ -22,10 +23,24 @@ typedef struct wr_found {
   bool removed;
 } wr_found;
 
+/* A call of the trace, found by its number. */
+typedef struct wr_call_row {
+  const wr_common *common;
+  int64_t start, duration, bytes;
+} wr_call_row;
+
+/* What judges look for rows with; opened by the first that asks, for all that come after it. Begins zeroed. */
+typedef struct wr_finders {
+  wr_waits waits;
+  wr_row_walk calls;
+  bool calls_open;
+} wr_finders;
+void wr_finders_close(wr_finders *f);
+
 typedef struct wr_case {
   const wr_rule *rule;
   const wr_facts *facts;
-  wr_waits *waits; /* borrowed; opened by the first judge that asks for a wait */
+  wr_finders *finders; /* borrowed */
   const wr_big_blocks *big;
   int64_t duration; /* of the run, ns */
   const wr_db *db;
@@ -37,6 +52,7 @@ typedef struct wr_case {
   void *context;
   wr_pack_reader reader; /* of the walk that goes on */
   uint64_t rows;
+  wr_call_row call;
   hash_map weirs; /* functions of the engine's, by their numbers in the trace */
 } wr_case;
 
@@ -72,6 +88,12 @@ bool wr_case_of_weir(const wr_case *c, const wr_common *t);
 const wr_wait_row *wr_case_wait(wr_case *c, int64_t event);
 bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row);
 
+/* The next of all, by id, valid until the next one; NULL: that was the last one. */
+const wr_wait_row *wr_case_next_wait(wr_case *c);
+
+/* The call of that number, valid until the next one: 0.15 us. NULL: there is none. */
+const wr_call_row *wr_case_call(wr_case *c, int64_t event);
+
 /* Zeroed, to be freed; NULL: out of memory, or there are none. */
 void *wr_case_array(wr_case *c, size_t count, size_t size);
 
@@ -82,7 +104,16 @@ static inline int64_t wr_least(int64_t a, int64_t b)
   return a < b ? a : b;
 }
 
-/* Capped: no threshold makes it run over. */
+/* Capped: no number of a trace and no threshold makes them run over. */
+static inline int64_t wr_sum(int64_t a, int64_t b)
+{
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+static inline int64_t wr_over(int64_t a, int64_t b)
+{
+  return b > 0 ? a / b : 0;
+}
 static inline int64_t wr_times(int64_t a, int64_t b)
 {
   int64_t product;
@@ -103,6 +134,13 @@ void wr_judge_idle_object(wr_case *c);
 void wr_judge_redundant_object(wr_case *c);
 wr_big_limit wr_idle_object_limit(wr_case *c);
 wr_big_limit wr_redundant_object_limit(wr_case *c);
+
+/* judge_waits.c */
+void wr_judge_redundant_wait(wr_case *c);
+void wr_judge_wide_wait(wr_case *c);
+void wr_judge_premature_wait(wr_case *c);
+void wr_judge_wait_before_copy(wr_case *c);
+void wr_judge_hidden_wait(wr_case *c);
 
 /* judge_copies.c */
 void wr_judge_unused_transfer(wr_case *c);

@@ -6,7 +6,12 @@ static const struct {
   const char *name;
   wr_judge judge;
 } judges[] = {{"dead-write", wr_judge_dead_write},
+              {"hidden-wait", wr_judge_hidden_wait},
               {"idle-object", wr_judge_idle_object},
+              {"premature-wait", wr_judge_premature_wait},
+              {"redundant-wait", wr_judge_redundant_wait},
+              {"wait-before-copy", wr_judge_wait_before_copy},
+              {"wide-wait", wr_judge_wide_wait},
               {"redundant-object", wr_judge_redundant_object},
               {"early-allocation", wr_judge_early_allocation},
               {"late-free", wr_judge_late_free},

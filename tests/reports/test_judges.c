@@ -46,7 +46,7 @@ static uint64_t host_of(uint64_t i)
 static void make_call(int thread, trace_event e, uint64_t ns)
 {
   static const uint64_t pauses[] = {1, 200, 3000, 30000, 70000};
-  e.stack = 1 + (uint32_t)synth_below(STACKS);
+  e.stack = UINT32_C(1) << 24 | (1 + (uint32_t)synth_below(STACKS)); /* of context 1 */
   e.status = synth_below(60) ? 0 : 2;
   synth_event(thread, now, ns, e);
   now += ns + pauses[synth_below(5)];

@@ -5,7 +5,4 @@
 -- certainty: certain
 -- needs: wait_detail
 -- fix: Remove the call: nothing was queued in its scope since the wait beside it.
-SELECT d.id AS event, e.template AS template, e.duration AS cost_ns, d.covered_by AS related
-FROM wait_detail d CROSS JOIN event_row e ON e.id = d.id CROSS JOIN template t ON t.id = e.template
-WHERE t.kind = $WAIT AND d.pending = 0 AND d.covered_by IS NOT NULL
-  AND NOT (t.copy = $FOR_EVENT AND d.id IN (SELECT event FROM timed_wait))
+-- judge: redundant-wait

@@ -8,10 +8,4 @@
 -- prove: relaxed device
 -- fix: Use cudaFreeAsync() of memory of cudaMallocAsync(), cudaMemsetAsync(), or free after the loop;
 --      'weir run --mode=relaxed' frees without the wait.
-SELECT h.event, h.template, h.duration AS cost_ns,
-       max(min(h.duration, ifnull(h.gap, h.duration)), 0) AS saving_ns
-FROM hidden_wait h CROSS JOIN wait_detail d ON d.id = h.event
-WHERE d.pending = 1 AND h.duration >= :min_ns
-  AND NOT (d.operations = 1 AND EXISTS (
-    SELECT 1 FROM event_row y CROSS JOIN template c ON c.id = y.template
-    WHERE y.id = d.youngest AND c.kind = $COPY AND c.copy = $H2D AND c.flags & ($ASYNC | $MAY_WAIT) = $MAY_WAIT))
+-- judge: hidden-wait

@@ -1,0 +1,177 @@
+/* judge_waits.c: the judges (judge.h) of calls in which the host waits. What each had to wait for is in its row of
+ * `wait_detail`. */
+#include <stdlib.h>
+#include "core/trace/event.h"
+#include "reports/findings/judge.h"
+#include "reports/queues/queues.h"
+
+/* Waits that an elapsed time of events needs. */
+static hash_map timed_waits(wr_case *c)
+{
+  hash_map timed = {0};
+  WR_EACH(c, TIMED_WAIT, timed_wait, t)
+  {
+    if (!hash_map_place(&timed, (uint64_t)t->event, NULL)) c->status = wr_db_out_of_memory(c->db);
+  }
+  return timed;
+}
+
+/* ---- 12: what an earlier wait had waited for ------------------------------------------------- */
+
+void wr_judge_redundant_wait(wr_case *c)
+{
+  hash_map timed = timed_waits(c);
+  for (const wr_wait_row *w; (w = wr_case_next_wait(c)) != NULL;) {
+    const wr_call_row *e = w->known && !w->pending && w->other ? wr_case_call(c, w->id) : NULL;
+    if (!e || e->common->kind != WEIR_EV_SYNC) continue;
+    if (e->common->copy == WEIR_SYNC_EVENT && hash_map_get(&timed, (uint64_t)w->id)) continue;
+    wr_case_find(c, &(wr_found){.event = w->id,
+                                .template = e->common->id,
+                                .cost = e->duration,
+                                .saving = e->duration,
+                                .related = w->other,
+                                .certainty = c->rule->certainty});
+  }
+  hash_map_free(&timed);
+}
+
+/* ---- 13: all of a device, of which one stream has work --------------------------------------- */
+
+static uint64_t device_key(const wr_common *t)
+{
+  return hash_mix(hash_mix(23, (uint64_t)t->process), (uint64_t)(int64_t)t->own_device);
+}
+
+/* The devices of a process that have work in several streams: 2; in one: 1. */
+static hash_map streams_of_devices(wr_case *c)
+{
+  hash_map count = {0}, stream = {0};
+  for (size_t i = 0; !c->status && i < c->facts->count; i++) {
+    const wr_common *t = &c->facts->common[i];
+    bool work = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH,
+         added;
+    if (!work || !c->facts->events->templates[i].done) continue;
+    uint64_t *first = hash_map_place(&stream, device_key(t), &added);
+    uint64_t *streams = hash_map_place(&count, device_key(t), NULL);
+    if (!first || !streams) {
+      c->status = wr_db_out_of_memory(c->db);
+      break;
+    }
+    if (added) *first = t->stream, *streams = 1;
+    if (*first != t->stream) *streams = 2;
+  }
+  hash_map_free(&stream);
+  return count;
+}
+
+void wr_judge_wide_wait(wr_case *c)
+{
+  hash_map streams = streams_of_devices(c);
+  for (const wr_wait_row *w; (w = wr_case_next_wait(c)) != NULL;) {
+    wr_wait_time_row t;
+    bool wide = w->known && w->pending && w->narrower == WR_NARROWER_STREAM;
+    const wr_call_row *e = wide ? wr_case_call(c, w->id) : NULL;
+    if (!e || e->common->kind != WEIR_EV_SYNC || e->common->own_device < 0) continue;
+    const uint64_t *count = hash_map_get(&streams, device_key(e->common));
+    if (!count || *count < 2) continue;
+    bool divided = wr_case_wait_time(c, w->id, &t) && !t.unknown;
+    wr_case_find(c, &(wr_found){.event = w->id,
+                                .template = e->common->id,
+                                .cost = e->duration,
+                                .saving = divided ? t.other : 0,
+                                .certainty = c->rule->certainty});
+  }
+  hash_map_free(&streams);
+}
+
+/* ---- 14, 50: waits after which the host looks at nothing that they waited for ---------------- */
+
+/* The row of a wait for work that brings the host nothing, which no elapsed time needs; else NULL. */
+static const wr_wait_row *needless(wr_case *c, int64_t event, const hash_map *timed)
+{
+  if (hash_map_get(timed, (uint64_t)event)) return NULL;
+  const wr_wait_row *w = wr_case_wait(c, event);
+  return w && w->known && w->pending && !(w->host & WR_HOST_RESULT) ? w : NULL;
+}
+
+/* The host may look at what kernels write, or change what a copy reads. */
+static wr_certainty how_sure(const wr_wait_row *w, int64_t shared)
+{
+  return shared || w->host & WR_HOST_SOURCE ? WR_POSSIBLE : WR_LIKELY;
+}
+
+/* 14: The host queues more shortly after it. */
+void wr_judge_premature_wait(wr_case *c)
+{
+  int64_t max_gap = wr_case_limit(c, "max_gap");
+  hash_map timed = timed_waits(c);
+  WR_EACH(c, WAIT_AHEAD, wait_ahead, a)
+  {
+    const wr_wait_row *w = a->gap <= max_gap ? needless(c, a->event, &timed) : NULL;
+    if (!w) continue;
+    int64_t until_next = a->null ? a->duration : a->next_wait;
+    wr_case_find(c, &(wr_found){.event = a->event,
+                                .template = a->template,
+                                .cost = a->duration,
+                                .saving = wr_least(a->duration, until_next),
+                                .certainty = how_sure(w, a->shared)});
+  }
+  hash_map_free(&timed);
+}
+
+/* The copy comes after all that the wait `t` waited for, by its stream. */
+static bool is_ordered(const wr_wait_row *w, const wr_common *t, const wr_common *copy)
+{
+  bool one = w->streams == 1;
+  if (copy->stream == WEIR_STREAM_LEGACY) return w->before_legacy && copy->context == t->context;
+  if (copy->stream != WEIR_STREAM_PER_THREAD) return one && w->stream == copy->stream;
+  return t->copy == WEIR_SYNC_STREAM && t->stream == WEIR_STREAM_PER_THREAD && one &&
+         w->stream == WEIR_STREAM_PER_THREAD;
+}
+
+/* 50: The thread's next call is a copy that waits for the same work. */
+void wr_judge_wait_before_copy(wr_case *c)
+{
+  int64_t max_gap = wr_case_limit(c, "max_gap"), link = wr_case_limit(c, "link");
+  hash_map timed = timed_waits(c);
+  WR_EACH(c, WAIT_COPY, wait_copy, a)
+  {
+    const wr_wait_row *w = a->gap <= max_gap ? needless(c, a->event, &timed) : NULL;
+    const wr_call_row *copy = w ? wr_case_call(c, a->copy) : NULL;
+    const wr_common *t = wr_case_common(c, a->template);
+    if (!copy || !is_ordered(w, t, copy->common)) continue;
+    int64_t both = wr_sum(wr_sum(a->gap, copy->duration), -wr_over(copy->bytes, link));
+    wr_case_find(c, &(wr_found){.event = a->event,
+                                .template = a->template,
+                                .cost = a->duration,
+                                .saving = wr_least(a->duration, both),
+                                .related = a->copy,
+                                .certainty = how_sure(w, a->shared)});
+  }
+  hash_map_free(&timed);
+}
+
+/* ---- 15: calls that wait without being asked to ---------------------------------------------- */
+
+/* All that is waited for is one copy of pageable memory, which the host has waited for already. */
+static bool waits_for_a_copy(wr_case *c, const wr_wait_row *w)
+{
+  const wr_call_row *y = w->operations == 1 && w->other ? wr_case_call(c, w->other) : NULL;
+  return y && y->common->kind == WEIR_EV_COPY && y->common->copy == WEIR_COPY_HTOD &&
+         (y->common->flags & (WEIR_EVF_ASYNC | WEIR_EVF_IMPLICIT_SYNC)) == WEIR_EVF_IMPLICIT_SYNC;
+}
+
+void wr_judge_hidden_wait(wr_case *c)
+{
+  int64_t min_ns = wr_case_limit(c, "min_ns");
+  WR_EACH(c, HIDDEN_WAIT, hidden_wait, h)
+  {
+    const wr_wait_row *w = h->duration >= min_ns ? wr_case_wait(c, h->event) : NULL;
+    if (!w || !w->known || !w->pending || waits_for_a_copy(c, w)) continue;
+    wr_case_find(c, &(wr_found){.event = h->event,
+                                .template = h->template,
+                                .cost = h->duration,
+                                .saving = wr_least(h->duration, h->null ? h->duration : h->gap),
+                                .certainty = c->rule->certainty});
+  }
+}
