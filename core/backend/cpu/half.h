@@ -186,10 +186,8 @@ CPU_INLINE void half_sines(float *r, const float *a, int64_t n, bool cosine)
 SHORT_OPS(KERNEL, SHORT)
 
 #define SHORT_SINE(op, cosine)                                                                     \
-  static void SHORT_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n,   \
-                         const cpu_args *s)                                                        \
+  MAP_KERNEL(SHORT_##op)                                                                           \
   {                                                                                                \
-    (void)in2, (void)in3, (void)s;                                                                 \
     half_sines(out, in, n, cosine);                                                                \
   }
 SHORT_SINE(SIN, false)
@@ -236,8 +234,7 @@ __attribute__((noinline, unused)) static void last_halves(half_step *h, int64_t 
       if (n - i < HALVES) memcpy(r + i, h.out, (size_t)(n - i) * sizeof *r);                       \
     }                                                                                              \
   }                                                                                                \
-  static void type##_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n,  \
-                          const cpu_args *s)                                                       \
+  MAP_KERNEL(type##_##op)                                                                          \
   {                                                                                                \
     (void)in3;                                                                                     \
     if (INPUTS_##op == 1)                                                                          \

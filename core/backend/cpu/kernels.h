@@ -255,16 +255,21 @@ enum {
   INPUTS_SUB_ALPHA = 2
 };
 
+/* n elements of out from those of up to three operands. */
+#define MAP_KERNEL(name)                                                                           \
+  static void name(void *out, const void *in, const void *in2 UNUSED, const void *in3 UNUSED,      \
+                   int64_t n, const cpu_args *s UNUSED)
+#define UNUSED __attribute__((unused))
+
 #define KERNEL(type, op, result, ...)                                                              \
-  static void type##_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n,  \
-                          const cpu_args *s)                                                       \
+  MAP_KERNEL(type##_##op)                                                                          \
   {                                                                                                \
     typedef T_##type T;                                                                            \
     typedef V_##type V;                                                                            \
     typedef W_##type W __attribute__((unused));                                                    \
     const T *a = in, *b = in2, *c = in3;                                                           \
     result *r = out;                                                                               \
-    (void)a, (void)b, (void)c, (void)s;                                                            \
+    (void)a, (void)b, (void)c;                                                                     \
     LOOP                                                                                           \
     {                                                                                              \
       V x = INPUTS_##op > 0 ? (V)a[i] : (V)0, y = INPUTS_##op > 1 ? (V)b[i] : (V)0;                \
@@ -309,13 +314,11 @@ enum {
     r[i] = (__VA_ARGS__);                                                                          \
   }
 #define NUMBER_KERNEL(type, op, ...)                                                               \
-  static void type##_##op##_NUMBER(void *out, const void *in, const void *in2, const void *in3,    \
-                                   int64_t n, const cpu_args *s)                                   \
+  MAP_KERNEL(type##_##op##_NUMBER)                                                                 \
   {                                                                                                \
     typedef T_##type T;                                                                            \
     const T *a = in, *b = in2, one = a[0], two = b[0];                                             \
     T *r = out;                                                                                    \
-    (void)in3;                                                                                     \
     if ((s->same & 3) == 3)                                                                        \
       NUMBER_LOOP(one, two, __VA_ARGS__)                                                           \
     else if (s->same & 1)                                                                          \
@@ -326,13 +329,11 @@ enum {
 #define NUMBER_ENTRY(type, op, ...) [CPU_OP_##op] = type##_##op##_NUMBER,
 
 #define WHERE(type)                                                                                \
-  static void type##_WHERE(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
-                           const cpu_args *s)                                                      \
+  MAP_KERNEL(type##_WHERE)                                                                         \
   {                                                                                                \
     const uint8_t *c = in;                                                                         \
     const T_##type *a = in2, *b = in3;                                                             \
     T_##type *r = out;                                                                             \
-    (void)s;                                                                                       \
     LOOP r[i] = c[i] ? a[i] : b[i];                                                                \
   }
 
@@ -354,19 +355,15 @@ static void sine(float *r, const float *a, int64_t n, uint64_t quarter)
 }
 
 #define SINE(op, quarter)                                                                          \
-  static void FLOAT32_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
-                           const cpu_args *s)                                                      \
+  MAP_KERNEL(FLOAT32_##op)                                                                         \
   {                                                                                                \
-    (void)in2, (void)in3, (void)s;                                                                 \
     sine(out, in, n, quarter);                                                                     \
   }
 
-static void FLOAT32_TAN(void *out, const void *in, const void *in2, const void *in3, int64_t n,
-                        const cpu_args *s)
+MAP_KERNEL(FLOAT32_TAN)
 {
   const float *a = in;
   float *r = out;
-  (void)in2, (void)in3, (void)s;
   if (is_any_large(a, n))
     for (int64_t i = 0; i < n; i++)
       r[i] = (float)any_tan(a[i]);
@@ -405,10 +402,8 @@ CPU_INLINE float small_remainder(double x, double y)
 
 /* Some elements at a time: the C library's function where a quotient of them is large. */
 #define QUOTIENT(op, small, any)                                                                   \
-  static void FLOAT32_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
-                           const cpu_args *s)                                                      \
+  MAP_KERNEL(FLOAT32_##op)                                                                         \
   {                                                                                                \
-    (void)in3, (void)s;                                                                            \
     for (int64_t part = 256, from = 0; from < n; from += part) {                                   \
       const float *a = (const float *)in + from, *b = (const float *)in2 + from;                   \
       float *r = (float *)out + from;                                                              \
@@ -421,12 +416,10 @@ CPU_INLINE float small_remainder(double x, double y)
     }                                                                                              \
   }
 
-static void FLOAT32_POW(void *out, const void *in, const void *in2, const void *in3, int64_t n,
-                        const cpu_args *s)
+MAP_KERNEL(FLOAT32_POW)
 {
   const float *a = in, *b = in2;
   float *r = out, exponent = s->same & 2 ? b[0] : 1;
-  (void)in3;
   if (exponent == 2)
     LOOP r[i] = a[i] * a[i];
   else if (exponent == 3)
@@ -442,8 +435,7 @@ static void FLOAT32_POW(void *out, const void *in, const void *in2, const void *
 }
 
 /* Between two numbers, neither of which is NaN, most often. */
-static void FLOAT32_CLAMP(void *out, const void *in, const void *in2, const void *in3, int64_t n,
-                          const cpu_args *s)
+MAP_KERNEL(FLOAT32_CLAMP)
 {
   const float *a = in, *b = in2, *c = in3;
   float *r = out;
@@ -460,21 +452,13 @@ static void FLOAT32_CLAMP(void *out, const void *in, const void *in2, const void
 
 /* float16 and bfloat16 as they are. */
 #define SIGN_KERNEL(type, op, expression)                                                          \
-  static void type##_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n,  \
-                          const cpu_args *s)                                                       \
+  MAP_KERNEL(type##_##op)                                                                          \
   {                                                                                                \
-                                                                                                   \
     const uint16_t *a = in;                                                                        \
-                                                                                                   \
     uint16_t *r = out;                                                                             \
-                                                                                                   \
-    (void)in2, (void)in3, (void)s;                                                                 \
     LOOP                                                                                           \
-                                                                                                   \
     {                                                                                              \
-                                                                                                   \
       uint16_t x = a[i];                                                                           \
-                                                                                                   \
       r[i] = (uint16_t)(expression);                                                               \
     }                                                                                              \
   }
@@ -656,31 +640,17 @@ CPU_INLINE void add_exactly(double *sum, double *lost, double x)
   *sum = t;
 }
 
-static void real_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
-{
-  const double *x = in;
-  double sum[LANES] = {0}, lost[LANES] = {0};
-  int64_t i = 0;
-  (void)first;
-  for (; i + LANES <= n; i += LANES)
-    for (int k = 0; k < LANES; k++)
-      add_exactly(&sum[k], &lost[k], x[i + k]);
-  for (; i < n; i++)
-    add_exactly(&s->f[0], &s->c[0], x[i]);
-  for (int k = 0; k < LANES && n >= LANES; k++) {
-    add_exactly(&s->f[0], &s->c[0], sum[k]);
-    s->c[0] += lost[k];
-  }
-}
+/* Takes n elements of `in`, the first of which is number `first`, into s. */
+#define FOLD_KERNEL(name)                                                                          \
+  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first UNUSED)
 
-/* The sum of a row's expression in x[i], as real_sum. */
+/* The sum of an expression in each element, v. */
 #define REAL_SUM_OF(name, ...)                                                                     \
-  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  FOLD_KERNEL(name)                                                                                \
   {                                                                                                \
     const double *x = in;                                                                          \
     double sum[LANES] = {0}, lost[LANES] = {0};                                                    \
     int64_t i = 0;                                                                                 \
-    (void)first;                                                                                   \
     for (; i + LANES <= n; i += LANES)                                                             \
       for (int k = 0; k < LANES; k++) {                                                            \
         double v = x[i + k];                                                                       \
@@ -696,13 +666,14 @@ static void real_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
     }                                                                                              \
   }
 
+REAL_SUM_OF(real_sum, v)
 REAL_SUM_OF(real_nansum, v == v ? v : 0)
 REAL_SUM_OF(real_norm_0, v != 0 ? 1 : 0)
 REAL_SUM_OF(real_norm_1, fabs(v))
 REAL_SUM_OF(real_norm_2, v *v)
 REAL_SUM_OF(real_norm_p, pow(fabs(v), s->p))
 
-static void real_norm(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(real_norm)
 {
   cpu_fold fold = s->p == 2   ? real_norm_2
                   : s->p == 1 ? real_norm_1
@@ -712,11 +683,10 @@ static void real_norm(cpu_sum *s, const void *in, int64_t n, int64_t first)
 }
 
 /* f[0], f[1]: the sums of v and v v, where v is an element less p. */
-static void real_var(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(real_var)
 {
   const double *x = in;
   double sum[2][LANES] = {{0}}, lost[2][LANES] = {{0}};
-  (void)first;
   for (int64_t i = 0; i + LANES <= n; i += LANES)
     for (int k = 0; k < LANES; k++) {
       double v = x[i + k] - s->p;
@@ -740,20 +710,18 @@ static void add_sum_row(double *sum, double *lost, const double *x, int64_t n)
   LOOP add_exactly(&sum[i], &lost[i], x[i]);
 }
 
-static void complex_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(complex_sum)
 {
   const float *x = in;
-  (void)first;
   for (int64_t i = 0; i < n; i++)
     for (int k = 0; k < 2; k++)
       add_exactly(&s->f[k], &s->c[k], x[2 * i + k]);
 }
 
-static void int_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(int_sum)
 {
   const uint64_t *x = in;
   uint64_t sum = 0;
-  (void)first;
   for (int64_t i = 0; i < n; i++)
     sum += x[i];
   s->i = (int64_t)((uint64_t)s->i + sum);
@@ -761,12 +729,11 @@ static void int_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
 
 #define int_nansum int_sum /* no integer is NaN */
 
-static void real_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(real_prod)
 {
   const double *x = in;
   double p[LANES];
   int64_t i = 0;
-  (void)first;
   for (int k = 0; k < LANES; k++)
     p[k] = 1;
   for (; i + LANES <= n; i += LANES)
@@ -778,21 +745,19 @@ static void real_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
     s->f[0] *= p[k];
 }
 
-static void complex_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(complex_prod)
 {
   const complex64 *x = in;
   complex128 p = CMPLX(s->f[0], s->f[1]);
-  (void)first;
   for (int64_t i = 0; i < n; i++)
     p = complex_multiply(p, x[i]);
   s->f[0] = creal(p), s->f[1] = cimag(p);
 }
 
-static void int_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(int_prod)
 {
   const uint64_t *x = in;
   uint64_t p = (uint64_t)s->i;
-  (void)first;
   for (int64_t i = 0; i < n; i++)
     p *= x[i];
   s->i = (int64_t)p;
@@ -801,7 +766,7 @@ static void int_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
 /* Extremes: the block's, then, where it is better than what there was, its first place. NaN is
  * better than all. */
 #define EXTREME(name, T, field, better)                                                            \
-  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  FOLD_KERNEL(name)                                                                                \
   {                                                                                                \
     enum { LANES = 128 / sizeof(T) };                                                              \
     const T *x = in;                                                                               \
@@ -829,21 +794,19 @@ EXTREME(real_min, double, f[0], <)
 EXTREME(int_max, int64_t, i, >)
 EXTREME(int_min, int64_t, i, <)
 
-static void int_all(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(int_all)
 {
   const int64_t *x = in;
   int64_t none = 0;
-  (void)first;
   for (int64_t i = 0; i < n; i++)
     none |= x[i] == 0;
   s->i &= !none;
 }
 
-static void int_any(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(int_any)
 {
   const int64_t *x = in;
   int64_t some = 0;
-  (void)first;
   for (int64_t i = 0; i < n; i++)
     some |= x[i] != 0;
   s->i |= some;
@@ -857,12 +820,11 @@ static void int_any(cpu_sum *s, const void *in, int64_t n, int64_t first)
 enum { NARROW_LANES = 32 };
 
 #define NARROW_SUM_OF(name, ...)                                                                   \
-  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  FOLD_KERNEL(name)                                                                                \
   {                                                                                                \
     const float *x = in;                                                                           \
     double sum[NARROW_LANES] = {0}, rest = 0;                                                      \
     int64_t i = 0;                                                                                 \
-    (void)first;                                                                                   \
     for (; i + NARROW_LANES <= n; i += NARROW_LANES)                                               \
       for (int k = 0; k < NARROW_LANES; k++) {                                                     \
         double v = (double)x[i + k];                                                               \
@@ -896,13 +858,12 @@ CPU_INLINE double sum_of_lanes(const double sum[NARROW_LANES / 2])
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-static void narrow_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(narrow_sum)
 {
   enum { L = NARROW_LANES / 2 };
   const float *x = in;
   double sum[L] = {0}, rest = 0;
   int64_t i = 0;
-  (void)first;
   for (; i + 4 * L <= n; i += 4 * L)
     add_four_lanes(sum, x + i);
   for (; i + L <= n; i += L)
@@ -962,13 +923,12 @@ static void add_rows_off(double *sum, double *squares, const double *p, const fl
                          ((v[4][k] + v[5][k]) + (v[6][k] + v[7][k])));                             \
   }                                                                                                \
                                                                                                    \
-  static void type##_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)                     \
+  FOLD_KERNEL(type##_sum)                                                                          \
   {                                                                                                \
     const uint16_t *x = in, *at[8];                                                                \
     double sum[HALVES] = {0};                                                                      \
     uint16_t last[2][HALVES] = {{0}};                                                              \
     int64_t i = 0;                                                                                 \
-    (void)first;                                                                                   \
     for (int k = 0; k < 8; k++)                                                                    \
       at[k] = x + k * HALVES;                                                                      \
     for (; i + 8 * HALVES <= n; i += 8 * HALVES)                                                   \
@@ -1009,12 +969,11 @@ static void best_of_rows(float *best, const float *x, int64_t n, bool least)
     LOOP best[i] = ((x[i] > best[i]) | (x[i] != x[i])) ? x[i] : best[i];
 }
 
-static void narrow_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(narrow_prod)
 {
   const float *x = in;
   double p[NARROW_LANES];
   int64_t i = 0;
-  (void)first;
   for (int k = 0; k < NARROW_LANES; k++)
     p[k] = 1;
   for (; i + NARROW_LANES <= n; i += NARROW_LANES)
@@ -1036,7 +995,7 @@ NARROW_SUM_OF(narrow_norm_p, pow(fabs(v), s->p))
 NARROW_SUM_OF(narrow_more, v - s->p)
 NARROW_SUM_OF(narrow_squares, (v - s->p) * (v - s->p))
 
-static void narrow_norm(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(narrow_norm)
 {
   cpu_fold fold = s->p == 2   ? narrow_norm_2
                   : s->p == 1 ? narrow_norm_1
@@ -1045,7 +1004,7 @@ static void narrow_norm(cpu_sum *s, const void *in, int64_t n, int64_t first)
   fold(s, in, n, first);
 }
 
-static void narrow_var(cpu_sum *s, const void *in, int64_t n, int64_t first)
+FOLD_KERNEL(narrow_var)
 {
   cpu_sum squares = {.f = {s->f[1]}, .c = {s->c[1]}, .p = s->p};
   narrow_more(s, in, n, first);
@@ -1068,7 +1027,7 @@ CPU_INLINE bool has_float(const float *x, int n, float e)
 
 /* Of a block without NaN, which is looked for separately. The last elements may be taken twice. */
 #define NARROW_EXTREME(name, careful, better)                                                      \
-  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  FOLD_KERNEL(name)                                                                                \
   {                                                                                                \
     enum { L = 32 };                                                                               \
     const float *x = in;                                                                           \
