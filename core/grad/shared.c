@@ -96,10 +96,7 @@ static weir_status part_of_whole(weir_tensor **out, const weir_tensor *whole, co
 /* Adds elements of g to places of the whole, several perhaps to one. */
 static weir_status add_to_places(weir_tensor *whole, const weir_tensor *g, const int64_t *n)
 {
-  WEIR_TENSOR all = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR row = NULL;
+  WEIR_TENSOR all = NULL, part = NULL, places = NULL, row = NULL;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(g)};
   weir_status st = weir_arange(&all, weir_int(0), weir_int(n[WHOLE]), weir_int(1), &o);
   if (!st) st = part_view(&part, all, n);

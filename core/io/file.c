@@ -274,8 +274,7 @@ weir_status file_tensor(weir_tensor **out, const tensor_file *f, const file_arra
 
 weir_status file_dense(weir_tensor **out, const weir_tensor *t, bool fortran)
 {
-  WEIR_TENSOR turned = NULL;
-  WEIR_TENSOR here = NULL;
+  WEIR_TENSOR turned = NULL, here = NULL;
   int back[WEIR_MAX_DIMS], dims = weir_tensor_dim(t);
   *out = NULL;
   for (int i = 0; i < dims; i++)

@@ -134,8 +134,7 @@ static weir_status instance_norm_forward(weir_tensor **out, weir_module *m, weir
 {
   const normal_data *d = m->data;
   const module_slot *s = m->slot;
-  WEIR_TENSOR batch = NULL;
-  WEIR_TENSOR normal = NULL;
+  WEIR_TENSOR batch = NULL, normal = NULL;
   weir_batch_norm_options o = {.eps = d->eps, .momentum = d->momentum};
   weir_status st = plain_input(m, count);
   if (!st) st = check_dims(in[0], d->axes + 1, d->axes + 2);

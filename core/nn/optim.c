@@ -597,8 +597,7 @@ weir_status weir_clip_grad_norm_(weir_tensor **total, weir_tensor *const *parame
   if (total) *total = NULL;
   if (count > 0) WEIR_REQUIRE(parameters);
   int some = 0, room = count > 0 ? count : 1;
-  WEIR_TENSOR norm = NULL;
-  WEIR_TENSOR scale = NULL;
+  WEIR_TENSOR norm = NULL, scale = NULL;
   weir_tensor **list = calloc(2 * (size_t)room, sizeof(weir_tensor *));
   if (!list) return fail_memory("%d gradients", count);
   bool was = weir_set_grad_enabled(false);

@@ -113,8 +113,7 @@ static weir_status residual(weir_tensor **out, const weir_module *m, weir_tensor
   const transformer_layer *e = m->data;
   int norm = norm_of(e, block);
   CALC(c);
-  WEIR_TENSOR in = NULL;
-  WEIR_TENSOR made = NULL;
+  WEIR_TENSOR in = NULL, made = NULL;
   if (e->options.norm_first)
     c->st = part_call(&in, m, norm, x);
   else

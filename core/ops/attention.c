@@ -246,8 +246,7 @@ static weir_status draw_kept(weir_tensor **out, const attention *a, const weir_t
   weir_status st = all ? tensor_new_beside(out, weights, shape_of_tensor(weights))
                        : weir_zeros_like(out, weights, NULL);
   for (int64_t at = 0; at < rows && !st; at += block) {
-    WEIR_TENSOR part = NULL;
-    WEIR_TENSOR seen = NULL;
+    WEIR_TENSOR part = NULL, seen = NULL;
     int64_t some = rows - at < block ? rows - at : block, end = from + at + some;
     st = weir_narrow(&part, *out, -2, at, some);
     if (!st) st = weir_narrow(&seen, part, -1, 0, a->causal && end < keys ? end : keys);
@@ -267,8 +266,7 @@ static weir_status attend_block(weir_tensor **out, weir_tensor **weights, const 
                                 int64_t from, int64_t rows)
 {
   CALC(c);
-  WEIR_TENSOR products = NULL;
-  WEIR_TENSOR weight = NULL;
+  WEIR_TENSOR products = NULL, weight = NULL;
   weir_tensor *value = NULL;
   WEIR_TENSOR keep = NULL;
   int64_t keys = a->value->size[a->value->dims - 2];
@@ -401,15 +399,11 @@ static weir_status block_back(block_gradients *out, const attention *a, const we
                               int64_t from, int64_t rows, int64_t keys, bool graph)
 {
   CALC(c);
-  WEIR_TENSOR products = NULL;
-  WEIR_TENSOR weight = NULL;
-  WEIR_TENSOR g = NULL;
+  WEIR_TENSOR products = NULL, weight = NULL, g = NULL;
   weir_tensor *value = NULL;
   WEIR_TENSOR turned = NULL;
   weir_tensor *query = NULL;
-  WEIR_TENSOR part = NULL;
-  WEIR_TENSOR keep = NULL;
-  WEIR_TENSOR kept = NULL;
+  WEIR_TENSOR part = NULL, keep = NULL, kept = NULL;
   c->st = block_products(&products, a, from, rows, keys);
   c_do(c, weights_of_block(&weight, a, products, from));
   weir_tensor_drop(&products);
@@ -499,9 +493,7 @@ weir_status attention_backward(weir_tensor *out[3], const weir_tensor *grad,
                                const attention_saved *saved, bool graph)
 {
   CALC(c);
-  WEIR_TENSOR unscaled = NULL;
-  WEIR_TENSOR mask = NULL;
-  WEIR_TENSOR unseen = NULL;
+  WEIR_TENSOR unscaled = NULL, mask = NULL, unseen = NULL;
   weir_scalar scale = weir_float(saved->scale);
   weir_generator *drawn = NULL;
   out[0] = out[1] = out[2] = NULL;
@@ -624,8 +616,7 @@ weir_status attention_run(weir_tensor **out, weir_tensor **weights, const weir_t
   static const weir_attention_options none = {0};
   const weir_attention_options *o = options ? options : &none;
   CALC(c);
-  WEIR_TENSOR key = NULL;
-  WEIR_TENSOR value = NULL;
+  WEIR_TENSOR key = NULL, value = NULL;
   c->st = check_attention(q, k, v, o);
   if (o->enable_gqa) c_do(c, same_heads(&key, &value, q, k, v));
   if (key) k = key;

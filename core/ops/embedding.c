@@ -138,8 +138,7 @@ weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *
 /* The least and the largest class; waits. */
 static weir_status class_range(int64_t *least, int64_t *most, const weir_tensor *a)
 {
-  WEIR_TENSOR low = NULL;
-  WEIR_TENSOR high = NULL;
+  WEIR_TENSOR low = NULL, high = NULL;
   weir_scalar x, y;
   weir_status st = weir_aminmax(&low, &high, a);
   if (!st) st = weir_item(&x, low);

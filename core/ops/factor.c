@@ -231,8 +231,7 @@ weir_status weir_det(weir_tensor **out, const weir_tensor *a)
   WEIR_OP(out, a);
   static const char name[] = "linalg.det";
   CALC(c);
-  WEIR_TENSOR diagonal = NULL;
-  WEIR_TENSOR sign = NULL;
+  WEIR_TENSOR diagonal = NULL, sign = NULL;
   c->st = check_factors(a, name, true);
   c_do(c, lu_diagonal(&diagonal, &sign, a, name));
   weir_tensor *wide = c_mul(c, c_prod_dim(c, diagonal, -1, false), sign);
@@ -254,8 +253,7 @@ weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir
   WEIR_REQUIRE_OUT(logabsdet, a);
   static const char name[] = "linalg.slogdet";
   CALC(c);
-  WEIR_TENSOR diagonal = NULL;
-  WEIR_TENSOR exchanges = NULL;
+  WEIR_TENSOR diagonal = NULL, exchanges = NULL;
   c->st = check_factors(a, name, true);
   c_do(c, lu_diagonal(&diagonal, &exchanges, a, name));
   weir_tensor *wide = c_mul(c, c_prod_dim(c, c_call(c, signs_of, diagonal), -1, false), exchanges);
@@ -377,8 +375,7 @@ weir_status weir_solve(weir_tensor **out, const weir_tensor *a, const weir_tenso
   WEIR_CASTS(FACTOR, a, b);
   static const char name[] = "linalg.solve";
   CALC(c);
-  WEIR_TENSOR many_a = NULL;
-  WEIR_TENSOR many_b = NULL;
+  WEIR_TENSOR many_a = NULL, many_b = NULL;
   char batch[48];
   int64_t first = 0, at = 0;
   bool vector = false;
@@ -406,8 +403,7 @@ weir_status weir_solve_triangular(weir_tensor **out, const weir_tensor *a, const
   WEIR_OP(out, a, b);
   static const char name[] = "linalg.solve_triangular";
   CALC(c);
-  WEIR_TENSOR many_a = NULL;
-  WEIR_TENSOR many_b = NULL;
+  WEIR_TENSOR many_a = NULL, many_b = NULL;
   int64_t first, at;
   c->st = check_operands(a, b, name, false);
   c_do(c, check_matrices(b, name, "B"));
@@ -598,8 +594,7 @@ weir_status weir_lu(weir_tensor **p, weir_tensor **l, weir_tensor **u, const wei
   WEIR_REQUIRE_OUT(l);
   WEIR_REQUIRE_OUT(u, a);
   static const char name[] = "linalg.lu";
-  WEIR_TENSOR lu = NULL;
-  WEIR_TENSOR pivots = NULL;
+  WEIR_TENSOR lu = NULL, pivots = NULL;
   int64_t first, at;
   weir_status st = check_lu(a, pivot, name);
   if (!st) st = factor_lu(&lu, &pivots, a, name, &first, &at);
@@ -635,8 +630,7 @@ static weir_status solve_with_factors(weir_tensor **out, const weir_tensor *lu,
                                       const weir_tensor *order, const weir_tensor *b, bool turned)
 {
   CALC(c);
-  WEIR_TENSOR half = NULL;
-  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR half = NULL, rows = NULL;
   if (!turned) {
     c->st = order_rows(&rows, b, order, false);
     c_do(c, weir_solve_triangular(&half, lu, rows, false, true, true));
@@ -809,8 +803,7 @@ weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, cons
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.qr";
   CALC(c);
-  WEIR_TENSOR wide_q = NULL;
-  WEIR_TENSOR wide_r = NULL;
+  WEIR_TENSOR wide_q = NULL, wide_r = NULL;
   bool alone = mode && !strcmp(mode, "r"), complete = mode && !strcmp(mode, "complete");
   c->st = check_factors(a, name, false);
   if (!c->st && mode && !alone && !complete && strcmp(mode, "reduced") != 0)
@@ -857,8 +850,7 @@ weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_te
   WEIR_OP(values);
   WEIR_REQUIRE_OUT(vectors, a);
   WEIR_CASTS(FACTOR, a);
-  WEIR_TENSOR wide_values = NULL;
-  WEIR_TENSOR wide_vectors = NULL;
+  WEIR_TENSOR wide_values = NULL, wide_vectors = NULL;
   weir_status st = eigh_columns(&wide_values, &wide_vectors, a, upper);
   if (!st) st = narrowed(values, wide_values, a);
   if (!st) st = narrowed_columns(vectors, wide_vectors, a);
@@ -869,8 +861,7 @@ weir_status weir_eigvalsh(weir_tensor **out, const weir_tensor *a, bool upper)
 {
   WEIR_OP(out, a);
   WEIR_CASTS(FACTOR, a);
-  WEIR_TENSOR wide_values = NULL;
-  WEIR_TENSOR wide_vectors = NULL;
+  WEIR_TENSOR wide_values = NULL, wide_vectors = NULL;
   if (recorded(a)) return weir_eigh(out, &wide_vectors, a, upper);
   weir_status st = eigh_columns(&wide_values, &wide_vectors, a, upper);
   return st ? st : narrowed(out, wide_values, a);
@@ -928,8 +919,7 @@ static weir_status svd_thin(svd_parts *out, const weir_tensor *a, const char *na
 static weir_status complete_columns(weir_tensor **out, const weir_tensor *t)
 {
   CALC(c);
-  WEIR_TENSOR q = NULL;
-  WEIR_TENSOR r = NULL;
+  WEIR_TENSOR q = NULL, r = NULL;
   int64_t m = rows_of(t), k = columns_of(t);
   if (m == k) return weir_contiguous(out, t);
   c->st = qr_columns(&q, &r, t, true, "linalg.svd");
@@ -976,8 +966,7 @@ weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh, const w
 /* `name` checks a. */
 static weir_status singular_values(weir_tensor **out, const weir_tensor *a, const char *name)
 {
-  WEIR_TENSOR u = NULL;
-  WEIR_TENSOR vh = NULL;
+  WEIR_TENSOR u = NULL, vh = NULL;
   svd_parts p = {NULL, NULL, NULL};
   weir_status st = check_factors(a, name, false);
   if (!st && recorded(a)) return weir_svd(&u, out, &vh, a, false);
@@ -1253,8 +1242,7 @@ static weir_status which_singular(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_UNRECORDED;
   CALC(c);
-  WEIR_TENSOR diagonal = NULL;
-  WEIR_TENSOR sign = NULL;
+  WEIR_TENSOR diagonal = NULL, sign = NULL;
   c->st = lu_diagonal(&diagonal, &sign, a, "linalg.inv");
   return calc_give(c, out, c_any_dim(c, c_eq_scalar(c, diagonal, weir_int(0)), -1, false));
 }
@@ -1273,8 +1261,7 @@ static weir_status inverse_of_any(weir_tensor **out, const weir_tensor *a, weir_
 static weir_status condition_by_norm(weir_tensor **out, const weir_tensor *a, const char *ord)
 {
   CALC(c);
-  WEIR_TENSOR inverse = NULL;
-  WEIR_TENSOR singular = NULL;
+  WEIR_TENSOR inverse = NULL, singular = NULL;
   const double infinite = INFINITY;
   c->st = check_factors(a, "linalg.inv", true);
   c_do(c, inverse_of_any(&inverse, a, &singular));
@@ -1289,8 +1276,7 @@ static weir_status condition_by_norm(weir_tensor **out, const weir_tensor *a, co
 static weir_status condition_by_values(weir_tensor **out, const weir_tensor *a, double order)
 {
   CALC(c);
-  WEIR_TENSOR most = NULL;
-  WEIR_TENSOR least = NULL;
+  WEIR_TENSOR most = NULL, least = NULL;
   weir_tensor *over = NULL;
   weir_tensor *s = c_call(c, singular_values, a, "linalg.svd");
   if (c->st) return c->st;

@@ -5,8 +5,7 @@
 /* The least and the largest element of a tensor that has some; waits for the device. */
 static weir_status extremes_of(weir_scalar *least, weir_scalar *most, const weir_tensor *a)
 {
-  WEIR_TENSOR low = NULL;
-  WEIR_TENSOR high = NULL;
+  WEIR_TENSOR low = NULL, high = NULL;
   weir_status st = weir_aminmax(&low, &high, a);
   if (!st) st = scalar_of(least, low);
   return st ? st : scalar_of(most, high);

@@ -297,8 +297,7 @@ weir_status weir_index_put(weir_tensor **out, const weir_tensor *a,
   WEIR_OP(out, a, values);
   WEIR_CASTS(INDEX_PUT, a, values);
   if (recorded(a) || recorded(values)) {
-    WEIR_TENSOR places = NULL;
-    WEIR_TENSOR wide = NULL;
+    WEIR_TENSOR places = NULL, wide = NULL;
     weir_status put = put_places(&places, &wide, a, indices, count, values);
     return put ? put : weir_put(out, a, places, wide, accumulate);
   }
@@ -316,8 +315,7 @@ weir_status weir_index_put_(weir_tensor *t, const weir_tensor *const *indices, i
 {
   WEIR_OP_ON(t, values);
   if (recorded(t) || recorded(values)) {
-    WEIR_TENSOR places = NULL;
-    WEIR_TENSOR wide = NULL;
+    WEIR_TENSOR places = NULL, wide = NULL;
     weir_status put = put_places(&places, &wide, t, indices, count, values);
     return put ? put : weir_put_(t, places, wide, accumulate);
   }

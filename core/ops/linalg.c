@@ -225,8 +225,7 @@ weir_status weir_addr(weir_tensor **out, const weir_tensor *c, const weir_tensor
   WEIR_OP(out, c, a, b);
   WEIR_CASTS(MATVEC, c, a, b);
   CALC(k);
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR product = NULL, wide = NULL;
   categories common = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   k->st = check_vector(a, "addr", "vec1");

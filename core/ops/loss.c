@@ -392,8 +392,7 @@ static bool same_sizes(const weir_tensor *a, const weir_tensor *b)
 /* On the cpu, where asking costs no wait. */
 static weir_status check_unit(const weir_tensor *a, const char *name)
 {
-  WEIR_TENSOR least = NULL;
-  WEIR_TENSOR most = NULL;
+  WEIR_TENSOR least = NULL, most = NULL;
   weir_scalar low, high;
   if (device_of_tensor(a).type != WEIR_DEVICE_CPU || !a->numel) return WEIR_OK;
   weir_status st = weir_aminmax(&least, &most, a);
@@ -526,9 +525,7 @@ weir_status weir_kl_div(weir_tensor **out, const weir_tensor *a, const weir_tens
 {
   WEIR_OP(out, a, target);
   WEIR_CASTS(LOSS, a, target);
-  WEIR_TENSOR own = NULL;
-  WEIR_TENSOR cross = NULL;
-  WEIR_TENSOR losses = NULL;
+  WEIR_TENSOR own = NULL, cross = NULL, losses = NULL;
   weir_status st = check_reduction(reduction);
   if (!st && (!dtype_is_floating(a->dtype) || !dtype_is_floating(target->dtype)))
     st = fail_invalid("kl_div: Integral inputs not supported.");

@@ -286,8 +286,7 @@ weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const w
 {
   WEIR_OP(out, a, mask, source);
   CALC(c);
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR places = NULL, part = NULL;
   weir_shape shape = weir_tensor_shape(mask);
   c->st = shape_broadcast(&shape, a->size, a->dims);
   c_do(c, check_masked_scatter(a, mask, source));
@@ -299,8 +298,7 @@ weir_status weir_masked_scatter(weir_tensor **out, const weir_tensor *a, const w
 weir_status weir_masked_scatter_(weir_tensor *t, const weir_tensor *mask, const weir_tensor *source)
 {
   WEIR_OP_ON(t, mask, source);
-  WEIR_TENSOR places = NULL;
-  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR places = NULL, part = NULL;
   weir_status st = check_masked_scatter(t, mask, source);
   if (!st) st = indexing_apart(t, source, mask);
   if (!st) st = masked_part(&places, &part, t, mask, source);

@@ -340,12 +340,7 @@ static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
                                   const weir_batch_norm_options *o)
 {
   CALC(c);
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR rstd = NULL;
-  WEIR_TENSOR mean = NULL;
-  WEIR_TENSOR scale = NULL;
-  WEIR_TENSOR shift = NULL;
-  WEIR_TENSOR var = NULL;
+  WEIR_TENSOR x = NULL, rstd = NULL, mean = NULL, scale = NULL, shift = NULL, var = NULL;
   weir_dtype wide = wide_dtype(a);
   weir_shape shape = beside_channels(a->size[1], a->dims);
   bool said = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);

@@ -169,10 +169,7 @@ static weir_status take_nan(weir_tensor **values, weir_tensor **indices, const w
                             int dim, bool keepdim)
 {
   CALC(c);
-  WEIR_TENSOR most = NULL;
-  WEIR_TENSOR at = NULL;
-  WEIR_TENSOR value = NULL;
-  WEIR_TENSOR place = NULL;
+  WEIR_TENSOR most = NULL, at = NULL, value = NULL, place = NULL;
   c->st = weir_max_dim(&most, &at, a, dim, keepdim);
   weir_tensor *nan = c_ne(c, most, most);
   c_do(c, weir_where(&value, nan, most, *values));
@@ -203,8 +200,7 @@ static weir_status nan_middle(weir_tensor **values, weir_tensor **indices, const
                               int dim)
 {
   CALC(c);
-  WEIR_TENSOR sorted = NULL;
-  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR sorted = NULL, places = NULL;
   weir_scalar zero = weir_int(0);
   c->st = weir_sort(&sorted, &places, a, dim, false);
   weir_tensor *count = c_sum_dim(c, c_eq(c, a, a), dim, true);
@@ -339,9 +335,7 @@ static weir_status nanquantile_of(weir_tensor **out, const weir_tensor *sorted, 
 static weir_status run_quantile(weir_tensor **out, const weir_tensor *a, double q, int dim,
                                 bool keepdim, bool no_nan)
 {
-  WEIR_TENSOR some = NULL;
-  WEIR_TENSOR sorted = NULL;
-  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR some = NULL, sorted = NULL, places = NULL;
   int at;
   weir_status st = dim_resolve(&at, dim, a->dims);
   if (!st && !a->dims)

@@ -343,10 +343,7 @@ static weir_status composed_softmax(weir_tensor **out, const weir_tensor *row_ma
                                     bool logarithm)
 {
   CALC(c);
-  WEIR_TENSOR wide = NULL;
-  WEIR_TENSOR x = NULL;
-  WEIR_TENSOR exps = NULL;
-  WEIR_TENSOR sums = NULL;
+  WEIR_TENSOR wide = NULL, x = NULL, exps = NULL, sums = NULL;
   weir_dtype d = row_major->dtype;
   bool narrow = d == WEIR_FLOAT16 || d == WEIR_BFLOAT16;
   c->st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
@@ -395,8 +392,7 @@ static weir_status composed_back(weir_tensor **out, const weir_tensor *grad,
                                  const weir_tensor *result, int dim, bool logarithm)
 {
   CALC(c);
-  WEIR_TENSOR product = NULL;
-  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR product = NULL, part = NULL;
   c->st = logarithm ? weir_exp(&part, result) : weir_mul(&product, grad, result);
   weir_tensor *sums = c_call(c, weir_sum_dim, logarithm ? grad : product, dim, true);
   if (logarithm) c_do(c, weir_mul_(part, sums));

@@ -111,8 +111,7 @@ weir_status weir_isin(weir_tensor **out, const weir_tensor *elements, const weir
 {
   WEIR_OP(out, elements, test);
   CALC(c);
-  WEIR_TENSOR sorted = NULL;
-  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR sorted = NULL, places = NULL;
   c->st = check_isin(elements);
   c_do(c, check_isin(test));
   c_do(c, check_same_device(elements, test));

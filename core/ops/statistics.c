@@ -271,8 +271,7 @@ static weir_status finite_largest(weir_tensor **out, const weir_tensor *a, const
 static weir_status log_of_sums(weir_tensor **out, const weir_tensor *a, const int *dims, int count)
 {
   CALC(c);
-  WEIR_TENSOR most = NULL;
-  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR most = NULL, x = NULL;
   c->st = a->numel ? finite_largest(&most, a, dims, count) : WEIR_OK;
   c_do(c, most ? weir_sub(&x, a, most) : weir_clone(&x, a));
   c_do(c, weir_exp_(x));

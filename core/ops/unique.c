@@ -63,8 +63,7 @@ static weir_status unique_nothing(const uniques *u, const weir_tensor *a)
 static weir_status unique_some(const uniques *u, const weir_tensor *a, bool consecutive)
 {
   CALC(c);
-  WEIR_TENSOR sorted = NULL;
-  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR sorted = NULL, places = NULL;
   weir_tensor *flat = c_reshape(c, a, weir_shape(-1));
   if (!consecutive) c_do(c, weir_sort(&sorted, &places, flat, 0, false));
   const weir_tensor *x = consecutive ? flat : sorted;
@@ -114,9 +113,7 @@ static weir_status order_of_rows(weir_tensor **out, const weir_tensor *rows)
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(rows)};
   weir_status st = weir_arange(out, weir_int(0), weir_int(rows->size[0]), weir_int(1), &o);
   for (int64_t j = rows->size[1] - 1; j >= 0 && !st; j--) {
-    WEIR_TENSOR column = NULL;
-    WEIR_TENSOR now = NULL;
-    WEIR_TENSOR places = NULL;
+    WEIR_TENSOR column = NULL, now = NULL, places = NULL;
     WEIR_TENSOR was = *out;
     *out = NULL;
     st = weir_select(&column, rows, 1, j);
@@ -209,8 +206,7 @@ UNIQUE_DIM(unique_consecutive_dim, true)
 static weir_status longest_run(weir_tensor **out, const weir_tensor *sorted)
 {
   CALC(c);
-  WEIR_TENSOR start = NULL;
-  WEIR_TENSOR at = NULL;
+  WEIR_TENSOR start = NULL, at = NULL;
   int last = sorted->dims - 1;
   weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(sorted)};
   weir_tensor *begins = c_call(c, run_begins, sorted);
@@ -227,8 +223,7 @@ static weir_status unique_mode_of(weir_tensor **values, weir_tensor **indices, c
                                   int dim)
 {
   CALC(c);
-  WEIR_TENSOR sorted = NULL;
-  WEIR_TENSOR places = NULL;
+  WEIR_TENSOR sorted = NULL, places = NULL;
   int last = a->dims - 1;
   weir_tensor *rows = c_contiguous(c, c_call(c, weir_movedim, a, &dim, &last, 1));
   c_do(c, weir_sort(&sorted, &places, rows, last, false));

@@ -197,8 +197,7 @@ static weir_status copy_ends(const printer *p, weir_tensor *to, const weir_tenso
   if (dim == t->dims) return weir_copy_(to, t, false);
   int64_t half = to->size[dim] / 2;
   for (int end = 0; end < 2 && !st; end++) {
-    WEIR_TENSOR a = NULL;
-    WEIR_TENSOR b = NULL;
+    WEIR_TENSOR a = NULL, b = NULL;
     st = weir_narrow(&a, to, dim, end ? half : 0, half);
     if (!st) st = weir_narrow(&b, t, dim, end ? t->size[dim] - half : 0, half);
     if (!st) st = copy_ends(p, a, b, dim + 1);
