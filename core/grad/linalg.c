@@ -264,9 +264,8 @@ static const weir_tensor *skew(rule_run *k, const weir_tensor *t)
 static const weir_tensor *differences(rule_run *k, const weir_tensor *l)
 {
   if (k->c->st) return NULL;
-  weir_options options = {.dtype = l->dtype, .device = device_of_tensor(l)};
   int64_t n = l->size[l->dims - 1];
-  const weir_tensor *one = c_call(k->c, weir_eye, n, n, &options);
+  const weir_tensor *one = c_call(k->c, weir_eye, n, n, OPTIONS_ON(l, l->dtype));
   return c_add(k->c, c_sub(k->c, as_row(k, l), more_dims(k, l, 1)), one);
 }
 

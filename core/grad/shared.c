@@ -110,9 +110,8 @@ static weir_status whole_of(weir_tensor **out, const weir_tensor *g, const int64
 {
   WEIR_TENSOR part = NULL;
   bool said = recorded(g);
-  weir_options o = {.dtype = g->dtype, .device = device_of_tensor(g)};
   WEIR_UNRECORDED;
-  weir_status st = weir_zeros(out, weir_shape(n[WHOLE]), &o);
+  weir_status st = weir_zeros(out, weir_shape(n[WHOLE]), OPTIONS_ON(g, g->dtype));
   if (!st && g->numel && may_overlap(n))
     st = add_to_places(*out, g, n);
   else if (!st && !(st = part_view(&part, *out, n)))

@@ -200,8 +200,7 @@ static weir_status run_walk(weir_tensor **out, state *s, const weir_tensor *in,
 static weir_status zero_state(weir_tensor **out, const weir_tensor *like, int64_t rows,
                               int64_t features)
 {
-  weir_options o = {.dtype = like->dtype, .device = device_of_tensor(like)};
-  return weir_zeros(out, weir_shape(rows, features), &o);
+  return weir_zeros(out, weir_shape(rows, features), OPTIONS_ON(like, like->dtype));
 }
 
 /* The state that walk number `at` begins with. */

@@ -213,8 +213,7 @@ static weir_status taken_rows(weir_tensor **out, const bags *b, const weir_tenso
                               const weir_tensor *places, const weir_tensor *number)
 {
   CALC(c);
-  weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(rows)};
-  weir_tensor *none = c_call(c, weir_ones, weir_shape(b->all), &o);
+  weir_tensor *none = c_call(c, weir_ones, weir_shape(b->all), OPTIONS_ON(rows, WEIR_BOOL));
   c_do(c, weir_index_fill_(none, 0, number, weir_bool(false)));
   weir_tensor *column = c_unsqueeze(c, none, 1);
   c_do(c, weir_gather(out, rows, 0, places));

@@ -423,8 +423,7 @@ static weir_status phase_run(weir_tensor **out, const convolution *c, const weir
     behind[i] = places[i] - p[i].shift - x->size[2 + i];
     nothing = nothing || !p[i].count;
   }
-  weir_options like = {.dtype = x->dtype, .device = device_of_tensor(x)};
-  if (nothing) return weir_zeros(out, shape, &like);
+  if (nothing) return weir_zeros(out, shape, OPTIONS_ON(x, x->dtype));
   weir_tensor *kernel = c_call(k, phase_kernel, c, p);
   weir_tensor *padded = c_call(k, padded_by, x, before, behind, c->axes);
   if (k->st) return k->st;

@@ -118,11 +118,10 @@ weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *
   c->st = check_gradient(grad, indices, num_weights);
   if (c->st) return c->st;
   int64_t size = grad->size[grad->dims - 1];
-  weir_options o = {.dtype = grad->dtype, .device = device_of_tensor(grad)};
   weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
   weir_tensor *rows = c_reshape(c, grad, weir_shape(indices->numel, size));
   weir_tensor *scaled = scale_grad_by_freq ? c_call(c, scale_rows, rows, row, num_weights) : NULL;
-  c_do(c, weir_zeros(out, weir_shape(num_weights, size), &o));
+  c_do(c, weir_zeros(out, weir_shape(num_weights, size), OPTIONS_ON(grad, grad->dtype)));
   c_do(c, weir_index_add_(*out, 0, row, scaled ? scaled : rows));
   if (!c->st && padding_idx >= 0 && padding_idx < num_weights) {
     WEIR_TENSOR left = NULL;
@@ -168,7 +167,6 @@ weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_cl
   WEIR_OP(out, a);
   CALC(c);
   weir_shape shape = weir_tensor_shape(a);
-  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
   if (a->dtype != WEIR_INT64)
     return fail_invalid("one_hot is only applicable to index tensor of type LongTensor.");
   if (shape.count == WEIR_MAX_DIMS)
@@ -177,7 +175,7 @@ weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_cl
   c->st = count_classes(&num_classes, a);
   if (c->st) return c->st;
   shape.size[shape.count++] = num_classes;
-  c->st = weir_zeros(out, shape, &o);
+  c->st = weir_zeros(out, shape, OPTIONS_ON(a, WEIR_INT64));
   weir_tensor *column = c_unsqueeze(c, a, -1);
   c_do(c, weir_scatter_value_(*out, -1, column, weir_int(1)));
   if (c->st) weir_tensor_drop(out);

@@ -249,8 +249,7 @@ static weir_status signs_of(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_slogdet(weir_tensor **sign, weir_tensor **logabsdet, const weir_tensor *a)
 {
-  WEIR_OP(sign);
-  WEIR_REQUIRE_OUT(logabsdet, a);
+  WEIR_OP_BOTH(sign, logabsdet, a);
   static const char name[] = "linalg.slogdet";
   CALC(c);
   WEIR_TENSOR diagonal = NULL, exchanges = NULL;
@@ -481,8 +480,7 @@ static weir_status factor_lu(weir_tensor **lu, weir_tensor **pivots, const weir_
 
 weir_status weir_lu_factor(weir_tensor **lu, weir_tensor **pivots, const weir_tensor *a, bool pivot)
 {
-  WEIR_OP(lu);
-  WEIR_REQUIRE_OUT(pivots, a);
+  WEIR_OP_BOTH(lu, pivots, a);
   static const char name[] = "weir.lu_factor";
   char batch[48];
   int64_t first = 0, at = 0;
@@ -526,14 +524,13 @@ static weir_status row_order(weir_tensor **out, const weir_tensor *pivots, int64
   int64_t count = shape.size[shape.count - 1],
           batch = sizes_product(shape.size, 0, shape.count - 1);
   shape.size[shape.count - 1] = rows;
-  weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(pivots)};
   size_t bytes = (size_t)pivots->numel * sizeof(int32_t);
   int32_t *said = malloc(bytes + 1);
   int64_t *order = malloc((size_t)(batch * rows) * sizeof *order + 1);
   weir_status st = said && order ? WEIR_OK : fail_memory("pivots");
   if (!st && bytes) st = weir_tensor_read(said, bytes, WEIR_INT32, pivots);
   if (!st) st = exchange_rows(order, said, batch, count, rows);
-  if (!st) st = weir_tensor_from(out, order, WEIR_INT64, shape, &o);
+  if (!st) st = weir_tensor_from(out, order, WEIR_INT64, shape, OPTIONS_ON(pivots, WEIR_INT64));
   free(said);
   free(order);
   return st;
@@ -555,9 +552,8 @@ static weir_status split_lu(weir_tensor **l, weir_tensor **u, const weir_tensor 
 {
   CALC(c);
   int64_t m = rows_of(lu), n = columns_of(lu), least = m < n ? m : n;
-  weir_options o = {.dtype = lu->dtype, .device = device_of_tensor(lu)};
   weir_tensor *low = c_tril(c, c_narrow(c, lu, -1, 0, least), -1);
-  weir_tensor *one = c_call(c, weir_eye, m, least, &o);
+  weir_tensor *one = c_call(c, weir_eye, m, least, OPTIONS_ON(lu, lu->dtype));
   c_do(c, weir_add(l, low, one));
   weir_tensor *top = c_narrow(c, lu, -2, 0, least);
   return c->st ? c->st : weir_triu(u, top, 0);
@@ -566,8 +562,7 @@ static weir_status split_lu(weir_tensor **l, weir_tensor **u, const weir_tensor 
 weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *lu,
                            const weir_tensor *pivots)
 {
-  WEIR_OP(p);
-  WEIR_REQUIRE_OUT(l);
+  WEIR_OP_BOTH(p, l);
   WEIR_REQUIRE_OUT(u, lu, pivots);
   CALC(c);
   c->st = check_matrices(lu, "weir.lu_unpack", "LU");
@@ -590,8 +585,7 @@ weir_status weir_lu_unpack(weir_tensor **p, weir_tensor **l, weir_tensor **u, co
 weir_status weir_lu(weir_tensor **p, weir_tensor **l, weir_tensor **u, const weir_tensor *a,
                     bool pivot)
 {
-  WEIR_OP(p);
-  WEIR_REQUIRE_OUT(l);
+  WEIR_OP_BOTH(p, l);
   WEIR_REQUIRE_OUT(u, a);
   static const char name[] = "linalg.lu";
   WEIR_TENSOR lu = NULL, pivots = NULL;
@@ -798,8 +792,7 @@ static weir_status qr_columns(weir_tensor **q, weir_tensor **r, const weir_tenso
 
 weir_status weir_qr(weir_tensor **q, weir_tensor **r, const weir_tensor *a, const char *mode)
 {
-  WEIR_OP(q);
-  WEIR_REQUIRE_OUT(r, a);
+  WEIR_OP_BOTH(q, r, a);
   WEIR_CASTS(FACTOR, a);
   static const char name[] = "linalg.qr";
   CALC(c);
@@ -847,8 +840,7 @@ static weir_status eigh_columns(weir_tensor **values, weir_tensor **vectors, con
 
 weir_status weir_eigh(weir_tensor **values, weir_tensor **vectors, const weir_tensor *a, bool upper)
 {
-  WEIR_OP(values);
-  WEIR_REQUIRE_OUT(vectors, a);
+  WEIR_OP_BOTH(values, vectors, a);
   WEIR_CASTS(FACTOR, a);
   WEIR_TENSOR wide_values = NULL, wide_vectors = NULL;
   weir_status st = eigh_columns(&wide_values, &wide_vectors, a, upper);
@@ -949,8 +941,7 @@ static weir_status complete_svd(svd_parts *p)
 weir_status weir_svd(weir_tensor **u, weir_tensor **s, weir_tensor **vh, const weir_tensor *a,
                      bool full_matrices)
 {
-  WEIR_OP(u);
-  WEIR_REQUIRE_OUT(s);
+  WEIR_OP_BOTH(u, s);
   WEIR_REQUIRE_OUT(vh, a);
   WEIR_CASTS(FACTOR, a);
   svd_parts p = {NULL, NULL, NULL};
@@ -1054,8 +1045,7 @@ weir_status weir_matrix_rank(weir_tensor **out, const weir_tensor *a, double rto
     c_do(c, fail_unsupported("This function doesn't handle types other than float and double"));
   if (c->st) return c->st;
   if (!a->numel) {
-    weir_options o = {.dtype = WEIR_INT64, .device = device_of_tensor(a)};
-    return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), &o);
+    return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), OPTIONS_ON(a, WEIR_INT64));
   }
   c->st = svd_thin(&p, a, name);
   weir_tensor *cutoff = c_call(c, singular_cutoff, &p, a, rtol);
@@ -1149,8 +1139,7 @@ static weir_status norm_of_sums(weir_tensor **out, const weir_tensor *a, bool co
   if (most && !sums->numel) { /* of nothing: 0 */
     weir_shape shape = shape_of_tensor(a);
     shape.size[a->dims - 2] = shape.size[a->dims - 1] = 1;
-    weir_options o = {.dtype = sums->dtype, .device = device_of_tensor(a)};
-    return weir_zeros(out, shape, &o);
+    return weir_zeros(out, shape, OPTIONS_ON(a, sums->dtype));
   }
   return most ? weir_amax_dim(out, sums, columns ? -1 : -2, true)
               : weir_amin_dim(out, sums, columns ? -1 : -2, true);
@@ -1309,8 +1298,7 @@ weir_status weir_cond(weir_tensor **out, const weir_tensor *a, const char *p)
     st = fail_invalid("linalg.cond: The input tensor must have at least 2 dimensions.");
   if (!st && !known) st = fail_invalid("linalg.cond got an invalid norm type: %s", p);
   if (!st && !a->numel) {
-    weir_options o = {.dtype = a->dtype, .device = device_of_tensor(a)};
-    return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), &o);
+    return weir_zeros(out, weir_shape_of(a->dims - 2, a->size), OPTIONS_ON(a, a->dtype));
   }
   if (!st && fabs(order) != 2) st = check_square(a, name);
   if (st) return st;

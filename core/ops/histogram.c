@@ -117,9 +117,8 @@ weir_status weir_histc(weir_tensor **out, const weir_tensor *a, int64_t bins, do
   WEIR_UNRECORDED; /* counts have no derivative */
   CALC(c);
   weir_tensor *counts = NULL;
-  weir_options o = {.dtype = a->dtype, .device = device_of_tensor(a)};
   c->st = check_histc(a, bins, &min, &max);
-  if (!c->st && !a->numel) return weir_zeros(out, weir_shape(bins), &o);
+  if (!c->st && !a->numel) return weir_zeros(out, weir_shape(bins), OPTIONS_ON(a, a->dtype));
   weir_tensor *flat = c_reshape(c, a, weir_shape(-1));
   weir_tensor *places = c_call(c, parts_of_range, flat, bins, min, max);
   counts = c_call(c, sums_by_place, places, bins + 1, NULL);

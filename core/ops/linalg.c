@@ -478,8 +478,7 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
   shape.size[shape.count++] = m;
   shape.size[shape.count++] = n;
   if (!all || !k) {
-    weir_options o = {.dtype = a->dtype, .device = device_of_tensor(a)};
-    return weir_zeros(out, shape, &o);
+    return weir_zeros(out, shape, OPTIONS_ON(a, a->dtype));
   }
   if (p == 2 && (m > CDIST_FEW || n > CDIST_FEW)) return distance_by_product(out, a, b);
   st = check_distance_dtypes(a, b);

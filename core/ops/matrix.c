@@ -86,8 +86,7 @@ TRIANGLE(triu, false)
 
 static weir_status zeros_of(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
-  weir_options o = {.dtype = t->dtype, .device = device_of_tensor(t)};
-  return weir_zeros(out, shape, &o);
+  return weir_zeros(out, shape, OPTIONS_ON(t, t->dtype));
 }
 
 static weir_status distance_of(int64_t *out, int64_t offset, int64_t size)

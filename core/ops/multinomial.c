@@ -106,8 +106,7 @@ weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities
   int64_t categories = shape.size[shape.count - 1];
   shape.size[shape.count - 1] = num_samples;
   if (shape.count == 2 && !shape.size[0]) {
-    weir_options places = {.dtype = WEIR_INT64, .device = device_of_tensor(probabilities)};
-    return weir_empty(out, shape, &places);
+    return weir_empty(out, shape, OPTIONS_ON(probabilities, WEIR_INT64));
   }
   if (!categories)
     return fail_invalid("invalid multinomial distribution (sum of probabilities <= 0)");

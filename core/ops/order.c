@@ -63,8 +63,7 @@ static bool same_strides(const weir_tensor *a, const weir_tensor *b)
 weir_status weir_sort(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                       bool descending)
 {
-  WEIR_OP(values);
-  WEIR_REQUIRE_OUT(indices, a);
+  WEIR_OP_BOTH(values, indices, a);
   WEIR_TENSOR filled = NULL;
   ordering o = {.descending = descending, .name = "sort"};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
@@ -115,8 +114,7 @@ static weir_status order_run(weir_tensor **values, weir_tensor **indices, orderi
 weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int64_t k,
                       int dim, bool largest)
 {
-  WEIR_OP(values);
-  WEIR_REQUIRE_OUT(indices, a);
+  WEIR_OP_BOTH(values, indices, a);
   ordering o = {.descending = largest, .keep = k, .name = "topk", .kind = RECORD_TOPK};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (st) return st;
@@ -144,8 +142,7 @@ static bool is_ordered_number(const weir_tensor *a)
 weir_status weir_kthvalue(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,
                           int64_t k, int dim, bool keepdim)
 {
-  WEIR_OP(values);
-  WEIR_REQUIRE_OUT(indices, a);
+  WEIR_OP_BOTH(values, indices, a);
   ordering o = {.from = k - 1, .keep = 1, .name = "kthvalue", .kind = RECORD_KTHVALUE};
   weir_status st = dim_resolve(&o.dim, dim, a->dims);
   if (!st) st = check_reduced(a, o.dim, "kthvalue");
@@ -244,10 +241,9 @@ static weir_status middle_of(weir_tensor **values, weir_tensor **indices, const 
 static weir_status middle_of_nothing(weir_tensor **out, const weir_tensor *a)
 {
   weir_dtype d = a->dtype;
-  weir_options o = {.dtype = d, .device = device_of_tensor(a)};
   int64_t least = d == WEIR_INT64 ? INT64_MIN : d == WEIR_INT32 ? INT32_MIN : d == WEIR_BOOL;
   weir_scalar v = dtype_is_integral_or_bool(d) ? weir_int(least) : weir_float(NAN);
-  return weir_full(out, weir_shape_of(0, NULL), v, &o);
+  return weir_full(out, weir_shape_of(0, NULL), v, OPTIONS_ON(a, d));
 }
 
 static weir_status middle_of_all(weir_tensor **out, const weir_tensor *a, bool no_nan)
@@ -269,8 +265,7 @@ static weir_status middle_of_all(weir_tensor **out, const weir_tensor *a, bool n
   weir_status weir_##name##_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, \
                                 int dim, bool keepdim)                                             \
   {                                                                                                \
-    WEIR_OP(values);                                                                               \
-    WEIR_REQUIRE_OUT(indices, a);                                                                  \
+    WEIR_OP_BOTH(values, indices, a);                                                              \
     return middle_of(values, indices, a, dim, keepdim, no_nan);                                    \
   }
 MEDIAN(median, false)

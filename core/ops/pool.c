@@ -377,8 +377,7 @@ AVG_POOL(3, "avg_pool3d_out_frame")
                                                const weir_tensor *a,                               \
                                                const weir_pool_options *options)                   \
   {                                                                                                \
-    WEIR_OP(out);                                                                                  \
-    WEIR_REQUIRE_OUT(indices, a, options);                                                         \
+    WEIR_OP_BOTH(out, indices, a, options);                                                        \
     WEIR_CASTS_WHERE((n) == 3 ? AUTOCAST_POOL_3D : AUTOCAST_NONE, a);                              \
     pooling p = {.name = "max_pool" #n "d", .kernel_name = kernel, .axes = n, .max = true};        \
     return pool_windows(out, indices, a, &p, options);                                             \

@@ -123,8 +123,7 @@ static weir_status scan_in_place(weir_tensor *a, weir_scan_op op, int dim)
   weir_status weir_##name(weir_tensor **values, weir_tensor **indices, const weir_tensor *a,       \
                           int dim)                                                                 \
   {                                                                                                \
-    WEIR_OP(values);                                                                               \
-    WEIR_REQUIRE_OUT(indices, a);                                                                  \
+    WEIR_OP_BOTH(values, indices, a);                                                              \
     return scan_run(values, indices, WEIR_SCAN_##op, a, dim);                                      \
   }
 SCAN_CAST(cumsum, CUMSUM)

@@ -96,24 +96,21 @@ static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const var
   weir_status weir_##name##_mean(weir_tensor **out, weir_tensor **mean, const weir_tensor *a,      \
                                  double correction)                                                \
   {                                                                                                \
-    WEIR_OP(out);                                                                                  \
-    WEIR_REQUIRE_OUT(mean, a);                                                                     \
+    WEIR_OP_BOTH(out, mean, a);                                                                    \
     variance v = {a, NULL, 0, correction, false, WEIR_REDUCE_##op == WEIR_REDUCE_STD};             \
     return run_variance(out, mean, &v);                                                            \
   }                                                                                                \
   weir_status weir_##name##_mean_dim(weir_tensor **out, weir_tensor **mean, const weir_tensor *a,  \
                                      int dim, double correction, bool keepdim)                     \
   {                                                                                                \
-    WEIR_OP(out);                                                                                  \
-    WEIR_REQUIRE_OUT(mean, a);                                                                     \
+    WEIR_OP_BOTH(out, mean, a);                                                                    \
     variance v = {a, &dim, 1, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};           \
     return run_variance(out, mean, &v);                                                            \
   }                                                                                                \
   weir_status weir_##name##_mean_dims(weir_tensor **out, weir_tensor **mean, const weir_tensor *a, \
                                       const int *dims, int count, double correction, bool keepdim) \
   {                                                                                                \
-    WEIR_OP(out);                                                                                  \
-    WEIR_REQUIRE_OUT(mean, a);                                                                     \
+    WEIR_OP_BOTH(out, mean, a);                                                                    \
     if (count > 0) WEIR_REQUIRE(dims);                                                             \
     variance v = {a, dims, count, correction, keepdim, WEIR_REDUCE_##op == WEIR_REDUCE_STD};       \
     return run_variance(out, mean, &v);                                                            \
@@ -239,16 +236,14 @@ static weir_status both_extremes(weir_tensor **least, weir_tensor **most, const 
 
 weir_status weir_aminmax(weir_tensor **least, weir_tensor **most, const weir_tensor *a)
 {
-  WEIR_OP(least);
-  WEIR_REQUIRE_OUT(most, a);
+  WEIR_OP_BOTH(least, most, a);
   return both_extremes(least, most, a, NULL, 0, false);
 }
 
 weir_status weir_aminmax_dim(weir_tensor **least, weir_tensor **most, const weir_tensor *a, int dim,
                              bool keepdim)
 {
-  WEIR_OP(least);
-  WEIR_REQUIRE_OUT(most, a);
+  WEIR_OP_BOTH(least, most, a);
   return both_extremes(least, most, a, &dim, 1, keepdim);
 }
 

@@ -11,11 +11,10 @@ static weir_status run_begins(weir_tensor **out, const weir_tensor *x)
   CALC(c);
   int last = x->dims - 1;
   weir_shape shape = weir_tensor_shape(x);
-  weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(x)};
   shape.size[last] = 1;
   weir_tensor *after = c_call(c, weir_narrow, x, last, 1, x->size[last] - 1);
   weir_tensor *differ = c_ne(c, after, c_call(c, weir_narrow, x, last, 0, x->size[last] - 1));
-  weir_tensor *first = c_call(c, weir_ones, shape, &o);
+  weir_tensor *first = c_call(c, weir_ones, shape, OPTIONS_ON(x, WEIR_BOOL));
   return c->st ? c->st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, last);
 }
 
@@ -128,11 +127,10 @@ static weir_status order_of_rows(weir_tensor **out, const weir_tensor *rows)
 static weir_status row_begins(weir_tensor **out, const weir_tensor *rows)
 {
   CALC(c);
-  weir_options o = {.dtype = WEIR_BOOL, .device = device_of_tensor(rows)};
   weir_tensor *after = c_call(c, weir_narrow, rows, 0, 1, rows->size[0] - 1);
   weir_tensor *unlike = c_ne(c, after, c_call(c, weir_narrow, rows, 0, 0, rows->size[0] - 1));
   weir_tensor *differ = c_any_dim(c, unlike, 1, false);
-  weir_tensor *first = c_call(c, weir_ones, weir_shape(1), &o);
+  weir_tensor *first = c_call(c, weir_ones, weir_shape(1), OPTIONS_ON(rows, WEIR_BOOL));
   return c->st ? c->st : weir_cat(out, (const weir_tensor *[]){first, differ}, 2, 0);
 }
 
@@ -272,8 +270,7 @@ static weir_status mode_run(weir_tensor **values, weir_tensor **indices, const w
 weir_status weir_mode(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                       bool keepdim)
 {
-  WEIR_OP(values);
-  WEIR_REQUIRE_OUT(indices, a);
+  WEIR_OP_BOTH(values, indices, a);
   weir_status st = mode_run(values, indices, a, dim, keepdim);
   if (!st) return st;
   weir_tensor_drop(values);

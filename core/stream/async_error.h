@@ -38,7 +38,11 @@ static inline void op_leave(const char **before)
 #define WEIR_OP(...)                                                                               \
   WEIR_OP_HERE;                                                                                    \
   WEIR_REQUIRE_OUT(__VA_ARGS__)
-/* That, then WEIR_REQUIRE(): begins one that changes what it is given. */
+/* The same of one that makes two things. */
+#define WEIR_OP_BOTH(first, ...)                                                                   \
+  WEIR_OP(first);                                                                                  \
+  WEIR_REQUIRE_OUT(__VA_ARGS__)
+/* WEIR_OP_HERE, then WEIR_REQUIRE(): begins one that changes what it is given. */
 #define WEIR_OP_ON(...)                                                                            \
   WEIR_OP_HERE;                                                                                    \
   WEIR_REQUIRE(__VA_ARGS__)

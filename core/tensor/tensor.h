@@ -80,6 +80,9 @@ static inline weir_shape shape_of_tensor(const weir_tensor *t)
   return weir_shape_of(t->dims, t->size);
 }
 
+/* Options for a new tensor on t's device. */
+#define OPTIONS_ON(t, type) (&(weir_options){.dtype = (type), .device = device_of_tensor(t)})
+
 /* size[from] times all up to size[to - 1]; 1 of none. */
 static inline int64_t sizes_product(const int64_t *size, int from, int to)
 {
