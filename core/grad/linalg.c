@@ -61,11 +61,11 @@ void inv_back(rule_run *k)
 /* Whether an element is 0: read from the device. */
 static bool has_zero(rule_run *k, const weir_tensor *t)
 {
-  weir_scalar said = {.dtype = WEIR_BOOL};
+  weir_scalar truth = {.dtype = WEIR_BOOL};
   const weir_tensor *is = c_eq_s(k->c, t, 0);
   is = c_any(k->c, is);
-  c_do(k->c, weir_item(&said, is));
-  return !k->c->st && said.i;
+  c_do(k->c, weir_item(&truth, is));
+  return !k->c->st && truth.i;
 }
 
 static const weir_tensor *c_det(rule_run *k, const weir_tensor *t)

@@ -81,11 +81,11 @@ static void linear_back(rule_run *k)
 /* Whether a place has more than one 0 of the source; `count`: how many there are. */
 static bool has_several(rule_run *k, const weir_tensor *count)
 {
-  weir_scalar said = {.dtype = WEIR_BOOL};
+  weir_scalar truth = {.dtype = WEIR_BOOL};
   const weir_tensor *is = c_gt_s(k->c, count, 1);
   is = c_any(k->c, is);
-  c_do(k->c, weir_item(&said, is));
-  return !k->c->st && said.i;
+  c_do(k->c, weir_item(&truth, is));
+  return !k->c->st && truth.i;
 }
 
 /* The product of the others than those at `at` along the dimension. */

@@ -56,12 +56,12 @@ static int64_t end_of_slice(const rule_run *k, int64_t count)
 void slice_back(rule_run *k)
 {
   int dim = (int)N[0];
-  int64_t size = shape_of_operand(k)->size[dim], behind, padding[2 * WEIR_MAX_DIMS] = {0};
+  int64_t size = shape_of_operand(k)->size[dim], rest, padding[2 * WEIR_MAX_DIMS] = {0};
   weir_tensor *zeros, *part = NULL;
   if (N[2] == 1) {
-    behind = size - N[1] - G->size[dim];
+    rest = size - N[1] - G->size[dim];
     padding[2 * (G->dims - 1 - dim)] = N[1];
-    padding[2 * (G->dims - 1 - dim) + 1] = behind;
+    padding[2 * (G->dims - 1 - dim) + 1] = rest;
     give(k, 0, c_call(k->c, weir_pad, G, padding, 2 * G->dims, WEIR_PAD_CONSTANT, weir_int(0)));
     return;
   }
@@ -180,13 +180,13 @@ void repeat_back(rule_run *k)
   }
   for (int d = g->dims - 1; d >= lead && !k->c->st; d--) {
     weir_shape split = {3, {1, N[d], s->size[d - lead]}}, merged = weir_tensor_shape(g);
-    int64_t behind = 1;
+    int64_t rest = 1;
     if (N[d] == 1) continue;
     for (int i = 0; i < d; i++)
       split.size[0] *= g->size[i];
     for (int i = d + 1; i < g->dims; i++)
-      behind *= g->size[i];
-    split.size[2] *= behind;
+      rest *= g->size[i];
+    split.size[2] *= rest;
     merged.size[d] = s->size[d - lead];
     g = c_reshape(k->c, c_sum_mask(k->c, c_reshape(k->c, g, split), 2, false), merged);
   }

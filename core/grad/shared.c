@@ -73,8 +73,8 @@ static bool may_overlap(const int64_t *n)
 
 /* ---- between a part and the whole ------------------------------------------------------------ */
 
-static weir_status said_as(weir_tensor **out, enum record_kind kind, const weir_tensor *const *in,
-                           int inputs, const int64_t *n)
+static weir_status recorded_as(weir_tensor **out, enum record_kind kind,
+                               const weir_tensor *const *in, int inputs, const int64_t *n)
 {
   record r = {.kind = kind, .inputs = inputs, .in = in};
   memcpy(r.n, n, LAYOUT * sizeof *n);
@@ -90,7 +90,7 @@ static weir_status part_view(weir_tensor **out, const weir_tensor *whole, const 
 static weir_status part_of_whole(weir_tensor **out, const weir_tensor *whole, const int64_t *n)
 {
   weir_status st = part_view(out, whole, n);
-  return st || !recorded(whole) ? st : said_as(out, RECORD_STRIDED, &whole, 1, n);
+  return st || !recorded(whole) ? st : recorded_as(out, RECORD_STRIDED, &whole, 1, n);
 }
 
 /* Adds elements of g to places of the whole, several perhaps to one. */
@@ -109,7 +109,7 @@ static weir_status add_to_places(weir_tensor *whole, const weir_tensor *g, const
 static weir_status whole_of(weir_tensor **out, const weir_tensor *g, const int64_t *n)
 {
   WEIR_TENSOR part = NULL;
-  bool said = recorded(g);
+  bool records = recorded(g);
   WEIR_UNRECORDED;
   weir_status st = weir_zeros(out, weir_shape(n[WHOLE]), OPTIONS_ON(g, g->dtype));
   if (!st && g->numel && may_overlap(n))
@@ -117,7 +117,7 @@ static weir_status whole_of(weir_tensor **out, const weir_tensor *g, const int64
   else if (!st && !(st = part_view(&part, *out, n)))
     st = weir_copy_(part, g, false);
   if (st) weir_tensor_drop(out);
-  return st || !said ? st : said_as(out, RECORD_STRIDED_BACK, &g, 1, n);
+  return st || !records ? st : recorded_as(out, RECORD_STRIDED_BACK, &g, 1, n);
 }
 
 /* `whole` with `part`, NULL: with zeros, in its place. */
@@ -126,13 +126,13 @@ static weir_status whole_with(weir_tensor **out, const weir_tensor *whole, const
 {
   WEIR_TENSOR place = NULL;
   const weir_tensor *in[2] = {whole, part};
-  bool said = recorded_any(in, 2);
+  bool records = recorded_any(in, 2);
   WEIR_UNRECORDED;
   weir_status st = weir_clone(out, whole);
   if (!st) st = part_view(&place, *out, n);
   if (!st) st = part ? weir_copy_(place, part, false) : weir_zero_(place);
   if (st) weir_tensor_drop(out);
-  return st || !said ? st : said_as(out, RECORD_STRIDED_SCATTER, in, 2, n);
+  return st || !records ? st : recorded_as(out, RECORD_STRIDED_SCATTER, in, 2, n);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */

@@ -437,9 +437,9 @@ static void print_float(char *out, size_t room, double f)
     if (strtod(out, NULL) == f) break;
   }
   (void)snprintf(out, room, "%.*e", digits - 1, f);
-  int exponent = atoi(strchr(out, 'e') + 1), behind = digits - 1 - exponent;
+  int exponent = atoi(strchr(out, 'e') + 1), decimals = digits - 1 - exponent;
   if (exponent >= -4 && exponent < 16)
-    (void)snprintf(out, room, "%.*f", behind < 1 ? 1 : behind, f);
+    (void)snprintf(out, room, "%.*f", decimals < 1 ? 1 : decimals, f);
 }
 
 /* What a value is that becomes neither a tensor nor text. */
@@ -478,13 +478,13 @@ static weir_status put_metadata(pt_reader *r, const char *path, const pickle_val
 {
   char number[64];
   char *text = NULL;
-  const char *said = number;
+  const char *shown = number;
   switch (v->kind) {
   case PICKLE_NONE:
-    said = "None";
+    shown = "None";
     break;
   case PICKLE_BOOL:
-    said = v->i ? "True" : "False";
+    shown = v->i ? "True" : "False";
     break;
   case PICKLE_INT:
     (void)snprintf(number, sizeof number, "%lld", (long long)v->i);
@@ -494,7 +494,7 @@ static weir_status put_metadata(pt_reader *r, const char *path, const pickle_val
     break;
   case PICKLE_TEXT:
     if (!(text = text_of(v))) return skip_value(r, path, v, alone);
-    said = text;
+    shown = text;
     break;
   case PICKLE_GLOBAL:
     if (v->which != PT_DTYPE) return skip_value(r, path, v, alone);
@@ -504,7 +504,7 @@ static weir_status put_metadata(pt_reader *r, const char *path, const pickle_val
   default:
     return skip_value(r, path, v, alone);
   }
-  weir_status st = weir_tensors_set_metadata(r->set, path, said);
+  weir_status st = weir_tensors_set_metadata(r->set, path, shown);
   free(text);
   return st;
 }

@@ -171,7 +171,7 @@ static weir_status reuse_after_wait(mem_heap *h, uint64_t bytes, block_id *out)
   return st;
 }
 
-/* Steps 7: idle memory is given back, or its pages are moved together, and we grow into the room.
+/* Step 7: idle memory is given back, or its pages are moved together, and we grow into the room.
  */
 static weir_status reuse_pages(mem_heap *h, uint64_t bytes, block_id *out)
 {

@@ -21,12 +21,12 @@ PLAIN_OF(2, kl_div_loss, "KLDivLoss", NULL,
          weir_kl_div(out, in[0], in[1], d->reduction, d->flag))
 
 /* One number, before or after the reduction. */
-#define BEHIND(function, name, title, argument)                                                    \
+#define BY_NUMBER(function, name, title, argument)                                                 \
   PLAIN_OF(2, name, title, NULL, (weir_module * *out, weir_reduction reduction, double argument),  \
            DATA(.reduction = reduction, .number = {argument}),                                     \
            weir_##function(out, in[0], in[1], d->reduction, d->number[0]))
-BEHIND(smooth_l1_loss, smooth_l1_loss, "SmoothL1Loss", beta)
-BEHIND(huber_loss, huber_loss, "HuberLoss", delta)
+BY_NUMBER(smooth_l1_loss, smooth_l1_loss, "SmoothL1Loss", beta)
+BY_NUMBER(huber_loss, huber_loss, "HuberLoss", delta)
 
 #define BY_MARGIN(inputs, name, title, ...)                                                        \
   PLAIN_OF(inputs, name, title, NULL,                                                              \

@@ -17,11 +17,11 @@ static void constant_pad_describe(char *out, size_t room, const weir_module *m)
   const plain_data *d = m->data;
   layer_text padding, value;
   (void)snprintf(value.at, sizeof value.at, "%" PRId64, d->value.i);
-  const char *said = d->value.dtype == WEIR_BOOL      ? bool_text(d->value.i)
-                     : d->value.dtype == WEIR_FLOAT64 ? float_text(&value, d->value.f)
-                                                      : value.at;
+  const char *number = d->value.dtype == WEIR_BOOL      ? bool_text(d->value.i)
+                       : d->value.dtype == WEIR_FLOAT64 ? float_text(&value, d->value.f)
+                                                        : value.at;
   (void)snprintf(out, room, "padding=%s, value=%s", tuple_text(&padding, d->padding, 2 * d->axes),
-                 said);
+                 number);
 }
 
 /* torch's CircularPads check it themselves, the others leave it to pad(). */

@@ -405,12 +405,12 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   CALC(k);
   k->st = check_conv(&c, a, weight, bias, options);
   if (k->st) return k->st;
-  bool said = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
+  bool records = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
   WEIR_UNRECORDED;
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
   weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
   k->st = library_conv(out, &c, a, weight, bias);
-  if (k->st || *out) return k->st || !said ? k->st : record_conv(out, &c, a, weight, bias);
+  if (k->st || *out) return k->st || !records ? k->st : record_conv(out, &c, a, weight, bias);
   k->st = tensor_new_beside(out, a, shape);
   c_do(k, compute_target_of(&t, device_of_tensor(a)));
   weir_tensor *input = c_call(k, dense, a);
@@ -419,7 +419,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   if (!k->st && c.out->numel) k->st = convolve(&t, &c, bias);
   c_do(k, format_settle(out, format_of_conv(a, weight)));
   if (k->st) weir_tensor_drop(out);
-  return k->st || !said ? k->st : record_conv(out, &c, a, weight, bias);
+  return k->st || !records ? k->st : record_conv(out, &c, a, weight, bias);
 }
 
 /* ---- the gradient of the weights ------------------------------------------------------------- */

@@ -206,16 +206,16 @@ static weir_status check_convolution(const convolution *c)
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
-/* *out (new) is t with `before` and `behind` places more, or fewer, along its last dimensions. */
+/* *out (new) is t with `before` and `after` places more, or fewer, along its last dimensions. */
 static weir_status padded_by(weir_tensor **out, const weir_tensor *t, const int64_t *before,
-                             const int64_t *behind, int axes)
+                             const int64_t *after, int axes)
 {
   int64_t pads[6];
   bool none = true;
   for (int i = 0; i < axes; i++) {
     pads[2 * i] = before[axes - 1 - i];
-    pads[2 * i + 1] = behind[axes - 1 - i];
-    none = none && !before[i] && !behind[i];
+    pads[2 * i + 1] = after[axes - 1 - i];
+    none = none && !before[i] && !after[i];
   }
   if (!none) return weir_pad(out, t, pads, 2 * axes, WEIR_PAD_CONSTANT, weir_int(0));
   *out = weir_tensor_retain((weir_tensor *)t);
@@ -225,14 +225,14 @@ static weir_status padded_by(weir_tensor **out, const weir_tensor *t, const int6
 /* padding='same': what there is before and after. */
 static weir_status same_padded(weir_tensor **out, convolution *c)
 {
-  int64_t before[MOST_AXES], behind[MOST_AXES];
+  int64_t before[MOST_AXES], after[MOST_AXES];
   for (int i = 0; i < c->axes; i++) {
     int64_t all = c->dilation[i] * (c->weight->size[2 + i] - 1);
     before[i] = all / 2;
-    behind[i] = all - before[i];
+    after[i] = all - before[i];
     c->pad[i] = 0;
   }
-  return padded_by(out, c->a, before, behind, c->axes);
+  return padded_by(out, c->a, before, after, c->axes);
 }
 
 static weir_status conv_of_line(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
@@ -412,7 +412,7 @@ static weir_status phase_run(weir_tensor **out, const convolution *c, const weir
                              const phase_axis *p, const int64_t *places)
 {
   CALC(k);
-  int64_t before[MOST_AXES], behind[MOST_AXES];
+  int64_t before[MOST_AXES], after[MOST_AXES];
   bool nothing = false;
   weir_shape shape = {.count = c->axes + 2, .size = {x->size[0], c->weight->size[1] * c->groups}};
   convolution one = {.axes = c->axes, .groups = c->groups, .stride = {1, 1, 1}};
@@ -420,12 +420,12 @@ static weir_status phase_run(weir_tensor **out, const convolution *c, const weir
     shape.size[2 + i] = places[i];
     one.dilation[i] = p[i].dilation;
     before[i] = p[i].shift + (p[i].count - 1) * p[i].dilation;
-    behind[i] = places[i] - p[i].shift - x->size[2 + i];
+    after[i] = places[i] - p[i].shift - x->size[2 + i];
     nothing = nothing || !p[i].count;
   }
   if (nothing) return weir_zeros(out, shape, OPTIONS_ON(x, x->dtype));
   weir_tensor *kernel = c_call(k, phase_kernel, c, p);
-  weir_tensor *padded = c_call(k, padded_by, x, before, behind, c->axes);
+  weir_tensor *padded = c_call(k, padded_by, x, before, after, c->axes);
   if (k->st) return k->st;
   one.weight = kernel;
   if (c->axes == 3) return conv_of_volume(out, padded, kernel, NULL, &one);

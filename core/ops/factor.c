@@ -115,12 +115,12 @@ static weir_status read_infos(const weir_tensor *info, const char *name, int64_t
                               int64_t *at)
 {
   size_t bytes = (size_t)info->numel * sizeof(int64_t);
-  int64_t *said = malloc(bytes);
-  if (!said) return weir_fail(WEIR_ENOMEM, "%s: no host memory for its outcome", name);
-  weir_status st = weir_tensor_read(said, bytes, WEIR_INT64, info);
+  int64_t *infos = malloc(bytes);
+  if (!infos) return weir_fail(WEIR_ENOMEM, "%s: no host memory for its outcome", name);
+  weir_status st = weir_tensor_read(infos, bytes, WEIR_INT64, info);
   for (int64_t i = 0; !st && i < info->numel && !*first; i++)
-    if (said[i]) *first = said[i], *at = i;
-  free(said);
+    if (infos[i]) *first = infos[i], *at = i;
+  free(infos);
   return st;
 }
 
@@ -525,13 +525,13 @@ static weir_status row_order(weir_tensor **out, const weir_tensor *pivots, int64
           batch = sizes_product(shape.size, 0, shape.count - 1);
   shape.size[shape.count - 1] = rows;
   size_t bytes = (size_t)pivots->numel * sizeof(int32_t);
-  int32_t *said = malloc(bytes + 1);
+  int32_t *numbers = malloc(bytes + 1);
   int64_t *order = malloc((size_t)(batch * rows) * sizeof *order + 1);
-  weir_status st = said && order ? WEIR_OK : fail_memory("pivots");
-  if (!st && bytes) st = weir_tensor_read(said, bytes, WEIR_INT32, pivots);
-  if (!st) st = exchange_rows(order, said, batch, count, rows);
+  weir_status st = numbers && order ? WEIR_OK : fail_memory("pivots");
+  if (!st && bytes) st = weir_tensor_read(numbers, bytes, WEIR_INT32, pivots);
+  if (!st) st = exchange_rows(order, numbers, batch, count, rows);
   if (!st) st = weir_tensor_from(out, order, WEIR_INT64, shape, OPTIONS_ON(pivots, WEIR_INT64));
-  free(said);
+  free(numbers);
   free(order);
   return st;
 }

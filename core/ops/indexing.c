@@ -437,9 +437,9 @@ static weir_status gather_elements(weir_tensor **out, const weir_tensor *a, int 
     st = drop_failed(out, indexing_run(&r, a, "gather"));
   }
   if (st || !recorded(a)) return st;
-  record said = {.kind = RECORD_GATHER, .inputs = 3, .n = {dim, false, wrap}};
-  said.in = (const weir_tensor *[]){a, NULL, index};
-  return record_made(out, &said, st);
+  record done = {.kind = RECORD_GATHER, .inputs = 3, .n = {dim, false, wrap}};
+  done.in = (const weir_tensor *[]){a, NULL, index};
+  return record_made(out, &done, st);
 }
 
 weir_status weir_gather(weir_tensor **out, const weir_tensor *a, int dim, const weir_tensor *index)
@@ -652,13 +652,13 @@ weir_status weir_scatter_reduce(weir_tensor **out, const weir_tensor *a, int dim
   if (!st && index->numel) st = check_scatter_op(a, op);
   if (!st) st = indexing_copy(out, a);
   if (!st) s.op = scatter_rules[op].op;
-  bool said = recorded_any(in, 2);
+  bool records = recorded_any(in, 2);
   {
     WEIR_UNRECORDED;
     if (!st) st = run_scatter_reduce(*out, &s, op, include_self);
     st = drop_failed(out, st);
   }
-  if (st || !said) return st;
+  if (st || !records) return st;
   record r = {.kind = RECORD_SCATTER_REDUCE, .inputs = 3, .in = in, .n = {s.dim, op, include_self}};
   return record_made(out, &r, st);
 }

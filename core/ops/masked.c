@@ -153,9 +153,9 @@ static weir_status check_fill_shape(const weir_tensor *t, const weir_tensor *mas
                       shape_format(&one, weir_tensor_shape(t)), shape_format(&two, shape));
 }
 
-/* said: the value, if it is a tensor that may require a gradient. */
+/* given: the value, if it is a tensor that may require a gradient. */
 static weir_status fill_in_place(weir_tensor *t, const weir_tensor *mask, const weir_tensor *value,
-                                 weir_scalar number, const weir_tensor *said)
+                                 weir_scalar number, const weir_tensor *given)
 {
   grad_node *node;
   CALC(c);
@@ -169,7 +169,7 @@ static weir_status fill_in_place(weir_tensor *t, const weir_tensor *mask, const 
     own = c_clone(c, mask);
     mask = own;
   }
-  c_do(c, change_begin(&node, RECORD_MASKED_FILL, t, said, mask, 0));
+  c_do(c, change_begin(&node, RECORD_MASKED_FILL, t, given, mask, 0));
   return c->st ? c->st : change_end(node, t, run_fill(t, t, mask, value, number));
 }
 
@@ -207,10 +207,10 @@ weir_status weir_masked_fill_tensor(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_OP(out, a, mask, value);
   weir_scalar number;
-  const weir_tensor *said = value;
+  const weir_tensor *given = value;
   weir_status st = check_fill_value(&value, &number, a);
   if (!st) st = fill_new(out, a, mask, value, number);
-  return record_choice(out, st, RECORD_MASKED_FILL, a, said, mask, 0, 0);
+  return record_choice(out, st, RECORD_MASKED_FILL, a, given, mask, 0, 0);
 }
 
 weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
@@ -220,13 +220,13 @@ weir_status weir_masked_fill_tensor_(weir_tensor *t, const weir_tensor *mask,
   CALC(c);
   weir_tensor *own = NULL;
   weir_scalar number;
-  const weir_tensor *said = value;
+  const weir_tensor *given = value;
   c->st = check_fill_value(&value, &number, t);
   if (!c->st && value) { /* it may be one of t's own */
     own = c_call(c, weir_clone, value);
     value = own;
   }
-  return c->st ? c->st : fill_in_place(t, mask, value, number, said);
+  return c->st ? c->st : fill_in_place(t, mask, value, number, given);
 }
 
 /* ---- masked_select, masked_scatter ----------------------------------------------------------- */

@@ -46,9 +46,9 @@ static weir_status check_matrix(const weir_tensor *t, const char *name)
 static weir_status triangle_in_place(weir_tensor *t, int64_t diagonal, bool low)
 {
   grad_node *node = NULL;
-  bool said = recorded(t);
+  bool records = recorded(t);
   weir_status st = WEIR_OK;
-  if (said) {
+  if (records) {
     record r = {.kind = RECORD_TRIANGLE, .in_place = true, .inputs = 1, .out = {t}};
     r.in = (const weir_tensor *[]){t};
     r.n[0] = diagonal, r.n[1] = low;
@@ -57,7 +57,7 @@ static weir_status triangle_in_place(weir_tensor *t, int64_t diagonal, bool low)
   if (st) return st;
   if (t->numel) st = keep_triangle(t, t, diagonal, low);
   if (!st) tensor_changes(t);
-  if (said) tensor_recorder->after(node, t, !st);
+  if (records) tensor_recorder->after(node, t, !st);
   return st;
 }
 

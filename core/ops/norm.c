@@ -116,14 +116,14 @@ static weir_status norm_rows(weir_tensor **out, weir_norm_request *q, const weir
                              const weir_tensor *weight, const weir_tensor *bias)
 {
   const weir_tensor *in[3] = {a, weight, bias};
-  bool said = recorded_any(in, 3);
+  bool records = recorded_any(in, 3);
   weir_status st;
   q->rows = a->numel / q->each;
   {
     WEIR_UNRECORDED;
     st = run_norm(out, q, a, NULL, weight, bias);
   }
-  if (st || !said) return st;
+  if (st || !records) return st;
   record r = {.kind = RECORD_NORM, .inputs = 3, .in = in, .p = {q->eps}};
   r.n[0] = q->kind, r.n[1] = q->rows, r.n[2] = q->each, r.n[3] = q->groups, r.n[4] = q->inner;
   return record_made(out, &r, WEIR_OK);
@@ -343,15 +343,15 @@ static weir_status run_batch_norm(weir_tensor **out, const weir_tensor *a,
   WEIR_TENSOR x = NULL, rstd = NULL, mean = NULL, scale = NULL, shift = NULL, var = NULL;
   weir_dtype wide = wide_dtype(a);
   weir_shape shape = beside_channels(a->size[1], a->dims);
-  bool said = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
-  c->st = o->training || said ? weir_to_dtype(&x, a, wide) : WEIR_OK;
+  bool records = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
+  c->st = o->training || records ? weir_to_dtype(&x, a, wide) : WEIR_OK;
   c_do(c, o->training
               ? batch_statistics(&rstd, &mean, &var, x, o->eps)
               : running_statistics(&rstd, &mean, running_mean, running_var, shape, wide, o->eps));
   weir_tensor *w = c_call(c, widened, weight, shape, wide);
   weir_tensor *b = c_call(c, widened, bias, shape, wide);
   c_do(c, scale_and_shift(&scale, &shift, rstd, mean, w, b));
-  if (!said)
+  if (!records)
     c_do(c, scale_channels(out, a, scale, shift));
   else
     c_do(c, apply_scale(out, x, scale, shift, shape_of_tensor(a), a->dtype));

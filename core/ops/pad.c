@@ -74,7 +74,7 @@ static weir_status pad_constant(weir_tensor **out, const weir_tensor *t, const b
   }
   if (c->st) return c->st;
   if (!grows) return weir_clone(out, inner);
-  bool said = recorded(t);
+  bool records = recorded(t);
   WEIR_UNRECORDED;
   c->st = tensor_new_beside(out, t, shape);
   c_do(c, weir_fill_(*out, value));
@@ -84,7 +84,7 @@ static weir_status pad_constant(weir_tensor **out, const weir_tensor *t, const b
     middle = c_call(c, tensor_part, *out, inner->dims, inner->size, (*out)->stride, at);
   if (!c->st && inner->numel) c->st = loop_copy(middle, inner);
   if (c->st) weir_tensor_drop(out);
-  if (c->st || !said) return c->st;
+  if (c->st || !records) return c->st;
   record r = {.kind = RECORD_PAD, .inputs = 1, .in = &t};
   for (int d = 0; d < t->dims; d++)
     r.n[2 * d] = b->before[d], r.n[2 * d + 1] = b->after[d];

@@ -252,9 +252,9 @@ static weir_status draw_into(weir_random *r, weir_tensor *t, weir_generator *g)
 static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g)
 {
   grad_node *node = NULL;
-  bool said = recorded(t);
+  bool records = recorded(t);
   weir_status st = WEIR_OK;
-  if (said) {
+  if (records) {
     record q = {.kind = RECORD_FILL, .in_place = true, .inputs = 1, .out = {t}};
     q.in = (const weir_tensor *[]){t};
     st = tensor_recorder->before(&node, &q);
@@ -262,7 +262,7 @@ static weir_status fill_tensor(weir_random *r, weir_tensor *t, weir_generator *g
   if (st) return st;
   st = draw_into(r, t, g);
   if (!st) tensor_changes(t);
-  if (said) tensor_recorder->after(node, t, !st);
+  if (records) tensor_recorder->after(node, t, !st);
   return st;
 }
 

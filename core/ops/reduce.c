@@ -196,14 +196,14 @@ static weir_status enqueue_reduction(const reduction *r, weir_reduce *q, weir_te
 static __attribute__((cold)) weir_status record_reduction(weir_tensor **out, weir_tensor **other,
                                                           const reduction *r)
 {
-  record said = {.kind = RECORD_REDUCE,
+  record done = {.kind = RECORD_REDUCE,
                  .op = r->op,
                  .inputs = 1,
                  .in = &r->a,
                  .out = {*out, other ? *other : NULL},
                  .n = {r->mask, r->keepdim},
                  .p = {r->p}};
-  weir_status st = record_made(out, &said, WEIR_OK);
+  weir_status st = record_made(out, &done, WEIR_OK);
   if (st && other) weir_tensor_drop(other);
   return st;
 }
@@ -446,10 +446,10 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
   if (a->numel && !dtype_is_floating(a->dtype))
     return not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], device_of_tensor(a),
                            a->dtype);
-  bool said = recorded(a);
+  bool records = recorded(a);
   WEIR_UNRECORDED;
   st = a->numel ? softmax(out, a, at, logarithm) : tensor_new_beside(out, a, shape_of_tensor(a));
-  if (st || !said) return st;
+  if (st || !records) return st;
   return record_of(out, a, logarithm ? RECORD_LOG_SOFTMAX : RECORD_SOFTMAX, at, 0, 0, 0);
 }
 

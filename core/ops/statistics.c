@@ -284,7 +284,7 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
   uint32_t mask;
   weir_dtype d = a->dtype, gives = dtype_is_integral_or_bool(d) ? weir_get_default_dtype() : d;
   bool narrow = gives == WEIR_FLOAT16 || gives == WEIR_BFLOAT16;
-  bool said = recorded(a) && dtype_is_floating(d);
+  bool records = recorded(a) && dtype_is_floating(d);
   if (count < 0) return fail_invalid("logsumexp: %d dimensions are asked for", count);
   WEIR_UNRECORDED;
   c->st = reduction_mask(&mask, a, dims, count);
@@ -296,7 +296,7 @@ static weir_status run_logsumexp(weir_tensor **out, const weir_tensor *a, const 
   weir_tensor *shaped = c_call(c, weir_view, result, shape);
   c_do(c, weir_to_dtype(out, shaped, gives));
   if (!c->st) (*out)->created = VIEW_PLAIN; /* its memory is its own */
-  return c->st || !said ? c->st : record_of(out, a, RECORD_LOGSUMEXP, mask, keepdim, 0, 0);
+  return c->st || !records ? c->st : record_of(out, a, RECORD_LOGSUMEXP, mask, keepdim, 0, 0);
 }
 
 weir_status weir_logsumexp(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)

@@ -236,8 +236,8 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
   if (t == src) return WEIR_OK;
   weir_status st = broadcasts(t, src);
   if (!st) st = overlap_check(&twice, t, src);
-  bool said = recorded(t) || recorded(src);
-  if (!st && said) {
+  bool records = recorded(t) || recorded(src);
+  if (!st && records) {
     record r = {.kind = RECORD_COPY, .in_place = true, .inputs = 2, .out = {t}};
     r.in = (const weir_tensor *[]){t, src};
     st = tensor_recorder->before(&node, &r);
@@ -245,7 +245,7 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
   if (st) return st;
   st = copy_any(t, src, twice, non_blocking);
   if (!st) tensor_changes(t);
-  if (said) tensor_recorder->after(node, t, !st);
+  if (records) tensor_recorder->after(node, t, !st);
   return st;
 }
 

@@ -53,7 +53,7 @@ const char *weir_type_name(weir_dtype dtype, weir_device_type device)
 /* ---- from text ------------------------------------------------------------------------------- */
 
 /* What is after `prefix`, or NULL. */
-static const char *behind(const char *text, const char *prefix)
+static const char *after_prefix(const char *text, const char *prefix)
 {
   size_t n = strlen(prefix);
   return strncmp(text, prefix, n) ? NULL : text + n;
@@ -61,8 +61,8 @@ static const char *behind(const char *text, const char *prefix)
 
 static const char *without_library(const char *text)
 {
-  const char *rest = behind(text, "weir.");
-  if (!rest) rest = behind(text, "torch.");
+  const char *rest = after_prefix(text, "weir.");
+  if (!rest) rest = after_prefix(text, "torch.");
   return rest ? rest : text;
 }
 
@@ -114,10 +114,10 @@ weir_status weir_type_parse(weir_dtype *dtype, weir_device *device, const char *
   WEIR_REQUIRE(dtype, device, text);
   const char *name = without_library(text);
   if (name == text) return no_type(text);
-  const char *cuda = behind(name, "cuda.");
+  const char *cuda = after_prefix(name, "cuda.");
   if (cuda) name = cuda;
   for (int i = 1; i < WEIR_DTYPES; i++)
-    if (!strcmp(behind(rows[i].type[0], "weir."), name)) {
+    if (!strcmp(after_prefix(rows[i].type[0], "weir."), name)) {
       *dtype = (weir_dtype)i;
       *device = cuda ? WEIR_CUDA : WEIR_CPU;
       return WEIR_OK;

@@ -101,9 +101,9 @@ static weir_status fill_zero(const weir_tensor *t)
 static weir_status fill_recorded(weir_tensor *t, const weir_scalar *number)
 {
   grad_node *node = NULL;
-  bool said = recorded(t);
+  bool records = recorded(t);
   weir_status st = WEIR_OK;
-  if (said) {
+  if (records) {
     record r = {.kind = RECORD_FILL, .in_place = true, .inputs = 1, .out = {t}};
     r.in = (const weir_tensor *[]){t};
     st = tensor_recorder->before(&node, &r);
@@ -111,7 +111,7 @@ static weir_status fill_recorded(weir_tensor *t, const weir_scalar *number)
   if (st) return st;
   st = number ? fill_with(t, *number) : fill_zero(t);
   if (!st) tensor_changes(t);
-  if (said) tensor_recorder->after(node, t, !st);
+  if (records) tensor_recorder->after(node, t, !st);
   return st;
 }
 

@@ -127,9 +127,9 @@ typedef struct lapack_one {
 } lapack_one;
 
 /* The size that a query has left in its first element. */
-static int room_of(const lapack_run *r, const void *said)
+static int room_of(const lapack_run *r, const void *wants)
 {
-  return r->size == sizeof(float) ? (int)ceilf(*(const float *)said) : (int)*(const double *)said;
+  return r->size == sizeof(float) ? (int)ceilf(*(const float *)wants) : (int)*(const double *)wants;
 }
 
 static bool finite_elements(const lapack_run *r, const void *a, int64_t count)
@@ -172,11 +172,11 @@ static void lapack_triangle(const lapack_run *r, const lapack_one *x)
 
 static int64_t lapack_qr(lapack_run *r, const lapack_one *x)
 {
-  double said[2] = {0, 0};
+  double wants[2] = {0, 0};
   int info = 0, query = -1;
-  r->l->geqrf(&x->m, &x->n, x->a, &x->m, x->c, &said[0], &query, &info);
-  r->l->orgqr(&x->m, &x->k, &x->least, x->b, &x->m, x->c, &said[1], &query, &info);
-  int one = room_of(r, &said[0]), two = room_of(r, &said[1]), room = one > two ? one : two;
+  r->l->geqrf(&x->m, &x->n, x->a, &x->m, x->c, &wants[0], &query, &info);
+  r->l->orgqr(&x->m, &x->k, &x->least, x->b, &x->m, x->c, &wants[1], &query, &info);
+  int one = room_of(r, &wants[0]), two = room_of(r, &wants[1]), room = one > two ? one : two;
   void *work = malloc((size_t)room * r->size);
   if (!work) {
     r->no_room = true;
@@ -191,20 +191,20 @@ static int64_t lapack_qr(lapack_run *r, const lapack_one *x)
 
 static int64_t lapack_eigh(lapack_run *r, const lapack_one *x)
 {
-  double said = 0;
+  double wants = 0;
   const char *upper = r->f->upper ? "U" : "L";
-  int info = 0, query = -1, isaid = 0;
+  int info = 0, query = -1, iwants = 0;
   if (!finite_elements(r, x->a, (int64_t)x->n * x->n)) return -1;
-  r->l->syevd("V", upper, &x->n, x->a, &x->n, x->b, &said, &query, &isaid, &query, &info, 1, 1);
-  int room = room_of(r, &said);
+  r->l->syevd("V", upper, &x->n, x->a, &x->n, x->b, &wants, &query, &iwants, &query, &info, 1, 1);
+  int room = room_of(r, &wants);
   size_t bytes = ((size_t)room * r->size + 15) / 16 * 16;
-  char *work = malloc(bytes + (size_t)isaid * sizeof(int));
+  char *work = malloc(bytes + (size_t)iwants * sizeof(int));
   if (!work) {
     r->no_room = true;
     return 0;
   }
   int *iwork = (int *)(void *)(work + bytes);
-  r->l->syevd("V", upper, &x->n, x->a, &x->n, x->b, work, &room, iwork, &isaid, &info, 1, 1);
+  r->l->syevd("V", upper, &x->n, x->a, &x->n, x->b, work, &room, iwork, &iwants, &info, 1, 1);
   free(work);
   return info;
 }
@@ -212,12 +212,12 @@ static int64_t lapack_eigh(lapack_run *r, const lapack_one *x)
 /* U overwrites a. */
 static int64_t lapack_svd(lapack_run *r, const lapack_one *x)
 {
-  double said = 0;
+  double wants = 0;
   int info = 0, query = -1, one = 1, none = 0;
   if (!finite_elements(r, x->a, (int64_t)x->m * x->n)) return -1;
-  r->l->gesdd("O", &x->m, &x->n, x->a, &x->m, x->b, &said, &one, x->c, &x->n, &said, &query, &none,
-              &info, 1);
-  int room = room_of(r, &said);
+  r->l->gesdd("O", &x->m, &x->n, x->a, &x->m, x->b, &wants, &one, x->c, &x->n, &wants, &query,
+              &none, &info, 1);
+  int room = room_of(r, &wants);
   size_t bytes = ((size_t)room * r->size + 15) / 16 * 16;
   char *work = malloc(bytes + 8 * (size_t)x->n * sizeof(int));
   if (!work) {
