@@ -1,5 +1,6 @@
 /* json.c: see json.h. Every reader first looks whether there is a byte left. */
 #include "core/base/json.h"
+#include "core/base/require.h"
 
 #include <string.h>
 
@@ -167,8 +168,7 @@ weir_status json_reader_string(json_reader *j, char **text)
     if ((unsigned char)*j->at < 0x20) return json_reader_fail(j, "a control character in a string");
     if (*j->at == '\\') {
       j->at++;
-      weir_status st = escape(j, &to);
-      if (st) return st;
+      TRY(escape(j, &to));
       continue;
     }
     for (; n; n--)

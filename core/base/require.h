@@ -18,6 +18,13 @@
 /* "no host memory for a module Linear", WEIR_ENOMEM; the first argument is a literal. */
 #define fail_memory(...) weir_fail(WEIR_ENOMEM, "no host memory for " __VA_ARGS__)
 
+/* Returns what a call returned where that is an error. */
+#define TRY(...)                                                                                   \
+  do {                                                                                             \
+    weir_status st_ = (__VA_ARGS__);                                                               \
+    if (st_) return st_;                                                                           \
+  } while (0)
+
 /* WEIR_EINVAL, always. */
 weir_status fail_null(const char *function, const char *what) __attribute__((cold));
 

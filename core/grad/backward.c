@@ -219,12 +219,10 @@ static weir_status own_gradient(weir_tensor **out, weir_tensor **grad, bool crea
 static weir_status gather_gradient(grad_node *leaf, weir_tensor **grad, bool create_graph)
 {
   weir_tensor *sum = NULL;
-  weir_status st = WEIR_OK;
   HOLD_LOCK(&grad_lock);
   if (!leaf->grad[0]) return own_gradient(&leaf->grad[0], grad, create_graph);
   if (!create_graph) return weir_add_(leaf->grad[0], *grad);
-  st = weir_add(&sum, leaf->grad[0], *grad);
-  if (st) return st;
+  TRY(weir_add(&sum, leaf->grad[0], *grad));
   weir_tensor_release(leaf->grad[0]);
   leaf->grad[0] = sum;
   return WEIR_OK;
@@ -331,8 +329,7 @@ static weir_status run_visit(grad_run *run, size_t place)
 static weir_status check_root(const weir_tensor *t, const weir_tensor *gradient, int i)
 {
   text_buffer one, two;
-  weir_status st = node_current(t);
-  if (st) return st;
+  TRY(node_current(t));
   if (!t->node)
     return fail_invalid("element %d of tensors does not require grad and does not have a grad_fn",
                         i);
@@ -411,8 +408,7 @@ static weir_status check_inputs(wanted *want, const weir_tensor *const *inputs, 
 {
   for (int i = 0; i < of; i++) {
     if (!inputs[i]) return fail_invalid("weir_grad: input %d is NULL", i);
-    weir_status st = node_current(inputs[i]);
-    if (st) return st;
+    TRY(node_current(inputs[i]));
     if (!inputs[i]->node)
       return fail_invalid("One of the differentiated Tensors does not require grad");
     want[i] = (wanted){inputs[i]->node, inputs[i]->output, NULL};

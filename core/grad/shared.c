@@ -209,8 +209,7 @@ static grad_meta whole_meta(const int64_t *n, weir_dtype dtype, weir_device devi
 /* A node of that kind, with no edges yet. */
 static weir_status layout_node(grad_node **out, enum record_kind kind, int inputs, const int64_t *n)
 {
-  weir_status st = node_new(out, inputs);
-  if (st) return st;
+  TRY(node_new(out, inputs));
   (*out)->r.kind = kind;
   memcpy((*out)->r.n, n, LAYOUT * sizeof *n);
   (*out)->rule = rule_of(&(*out)->r);
@@ -222,8 +221,7 @@ static weir_status layout_node(grad_node **out, enum record_kind kind, int input
 static weir_status part_node(grad_node **out, grad_node *whole, const int64_t *n, weir_dtype dtype,
                              weir_device device)
 {
-  weir_status st = layout_node(out, RECORD_STRIDED, 1, n);
-  if (st) return st;
+  TRY(layout_node(out, RECORD_STRIDED, 1, n));
   (*out)->meta[0] = (grad_meta){.shape = shape_in(n), .dtype = dtype, .device = device};
   (*out)->of[0] = whole_meta(n, dtype, device);
   (*out)->edge[0] = (grad_edge){node_retain(whole), 0};
@@ -252,8 +250,7 @@ static weir_status first_whole(grad_node **out, const weir_tensor *t)
 {
   int64_t n[LAYOUT] = {0};
   grad_edge base = layout_of_base(n, t);
-  weir_status st = layout_node(out, RECORD_STRIDED_BACK, 1, n);
-  if (st) return st;
+  TRY(layout_node(out, RECORD_STRIDED_BACK, 1, n));
   (*out)->meta[0] = whole_meta(n, t->dtype, device_of_tensor(t));
   (*out)->of[0] =
       (grad_meta){.shape = shape_in(n), .dtype = t->dtype, .device = device_of_tensor(t)};
@@ -297,8 +294,7 @@ static weir_status wrap(grad_node **out, const weir_tensor *t, grad_node *inner,
 {
   int64_t n[LAYOUT] = {0};
   layout_of(n, t);
-  weir_status st = layout_node(out, RECORD_COPY_SLICES, inner->inputs, n);
-  if (st) return st;
+  TRY(layout_node(out, RECORD_COPY_SLICES, inner->inputs, n));
   grad_node *made = *out;
   made->meta[0] = made->of[0] = whole_meta(n, t->dtype, device_of_tensor(t));
   made->edge[0] = (grad_edge){whole, 0};

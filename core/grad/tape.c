@@ -111,8 +111,7 @@ static weir_status keep_operand(grad_node *n, const record *r, int i)
   n->keeps = true;
   if (written) {
     WEIR_UNRECORDED;
-    weir_status st = weir_clone(&kept->t, t);
-    if (st) return st;
+    TRY(weir_clone(&kept->t, t));
   } else {
     kept->t = weir_tensor_retain((weir_tensor *)t);
   }
@@ -243,8 +242,7 @@ static weir_status record_new(const record *r)
   grad_node *n;
   weir_status st = rule_for(&rule, r);
   if (st || !rule->run || !has_gradient(r->out[0])) return st;
-  st = node_of(&n, r, rule);
-  if (st) return st;
+  TRY(node_of(&n, r, rule));
   if (r->kind >= RECORD_SHAPE && r->kind <= RECORD_DIAGONAL) note_operand(n, r);
   for (int i = 0; i < RECORD_OUTS; i++)
     if (r->out[i] && has_gradient(r->out[i])) node_attach(r->out[i], n, i);
@@ -371,8 +369,7 @@ static weir_status make_leaf(weir_tensor *t)
   grad_node *n;
   if (!has_gradient(t))
     return fail_invalid("only Tensors of floating point dtype can require gradients");
-  weir_status st = node_new(&n, 0);
-  if (st) return st;
+  TRY(node_new(&n, 0));
   n->meta[0] = meta_of(t);
   n->outputs = 1;
   t->node = n;
@@ -384,8 +381,7 @@ static weir_status make_leaf(weir_tensor *t)
 weir_status weir_requires_grad_(weir_tensor *t, bool requires_grad)
 {
   WEIR_REQUIRE(t);
-  weir_status st = node_current(t);
-  if (st) return st;
+  TRY(node_current(t));
   if (t->node && t->node->rule && !requires_grad)
     return fail_invalid("you can only change requires_grad flags of leaf variables. If you want to "
                         "use a computed variable in a subgraph that doesn't require "
@@ -440,8 +436,7 @@ weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad)
   if (st || (!grad && !t->node)) return st;
   if (!t->node || t->node->rule)
     return fail_invalid("a gradient is set of a leaf that requires one");
-  st = grad ? check_grad(t, grad) : WEIR_OK;
-  if (st) return st;
+  TRY(grad ? check_grad(t, grad) : WEIR_OK);
   HOLD_LOCK(&grad_lock);
   (void)weir_tensor_retain(grad);
   weir_tensor_release(t->node->grad[0]);
@@ -452,8 +447,7 @@ weir_status weir_tensor_set_grad(weir_tensor *t, weir_tensor *grad)
 weir_status weir_retain_grad(weir_tensor *t)
 {
   WEIR_REQUIRE(t);
-  weir_status st = node_current(t);
-  if (st) return st;
+  TRY(node_current(t));
   if (!t->node) return fail_invalid("can't retain_grad on Tensor that has requires_grad=False");
   t->node->retains[t->output] = true;
   return WEIR_OK;
@@ -463,8 +457,7 @@ weir_status weir_detach(weir_tensor **out, const weir_tensor *t)
 {
   static _Atomic uint32_t next_family = 1;
   WEIR_REQUIRE_OUT(out, t);
-  weir_status st = tensor_part(out, t, t->dims, t->size, t->stride, 0);
-  if (st) return st;
+  TRY(tensor_part(out, t, t->dims, t->size, t->stride, 0));
   (*out)->created = VIEW_PLAIN;
   (*out)->family = atomic_fetch_add_explicit(&next_family, 1, memory_order_relaxed);
   return WEIR_OK;
@@ -473,8 +466,7 @@ weir_status weir_detach(weir_tensor **out, const weir_tensor *t)
 /* new: its function and context. */
 static weir_status add_grad_hook(uint64_t *id, weir_tensor *t, grad_hook new)
 {
-  weir_status st = node_current(t);
-  if (st) return st;
+  TRY(node_current(t));
   if (!t->node)
     return fail_invalid("cannot register a hook on a tensor that doesn't require gradient");
   grad_hook *h = malloc(sizeof *h);

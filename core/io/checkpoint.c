@@ -428,10 +428,9 @@ static weir_status map_found(weir_tensor **out, const st_found *found)
   if (e->dtype == WEIR_BOOL || e->begin == e->end || array.at % host_alignment(e->dtype))
     return read_found(out, found, &o);
   if (!m) return weir_fail(WEIR_ENOMEM, "%s cannot be mapped", found->shard->path);
-  weir_status st = weir_tensor_over(out, m->at + array.at, e->shape, NULL, &o, mapping_release, m);
-  if (st) return st;
+  TRY(weir_tensor_over(out, m->at + array.at, e->shape, NULL, &o, mapping_release, m));
   atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-  st = weir_tensor_set_name(*out, e->name);
+  weir_status st = weir_tensor_set_name(*out, e->name);
   if (st) weir_tensor_drop(out);
   return st;
 }
@@ -470,9 +469,8 @@ static weir_status load_tensors(weir_tensors **out, const char *path, const weir
 {
   weir_safetensors *f;
   weir_tensors *set = NULL;
-  weir_status st = weir_safetensors_open(&f, path);
-  if (st) return st;
-  st = weir_tensors_create(&set);
+  TRY(weir_safetensors_open(&f, path));
+  weir_status st = weir_tensors_create(&set);
   if (!st) st = copy_metadata(set, f);
   for (size_t i = 0; !st && i < f->names.count; i++) {
     weir_tensor *t = NULL;

@@ -275,8 +275,7 @@ static weir_status import_tensor(weir_tensor **out, const weir_dlpack_tensor *d,
   if (!st) st = storage_over(&s, data, extent * item, device, NULL, NULL);
   if (st || !s) return st;
   s->pinned = d->device.type == WEIR_DLPACK_CUDA_HOST;
-  st = tensor_make(out, s, dtype, shape, d->strides, 0);
-  if (st) return st;
+  TRY(tensor_make(out, s, dtype, shape, d->strides, 0));
   s->release = release; /* only now: of what fails, nobody is notified */
   s->context = context;
   return WEIR_OK;

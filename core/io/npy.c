@@ -102,8 +102,7 @@ static weir_status descr(literal *l, file_array *array)
     (void)fail_unsupported("%s holds an array of structures", l->path);
     return no_tensor(l, "structures");
   }
-  weir_status st = parse_string(l, name);
-  if (st) return st;
+  TRY(parse_string(l, name));
   bool order = *name && strchr("<>=|", *name);
   const char *code = name + order;
   array->swapped = *name == '>';
@@ -159,8 +158,7 @@ static weir_status tuple(literal *l, weir_shape *shape)
                              WEIR_MAX_DIMS);
       return no_tensor(l, "too many dimensions");
     }
-    weir_status st = npy_number(l, &shape->size[shape->count]);
-    if (st) return st;
+    TRY(npy_number(l, &shape->size[shape->count]));
     shape->count++;
     comma = accept_literal_mark(l, ',');
   }
@@ -178,15 +176,13 @@ static weir_status parse_dict(literal *l, file_array *array)
     char key[TEXT] = "";
     int k = 0;
     if (!comma) return wrong_literal(l, "a comma is expected");
-    weir_status st = parse_string(l, key);
-    if (st) return st;
+    TRY(parse_string(l, key));
     while (k < 3 && strcmp(key, keys[k]) != 0)
       k++;
     if (k == 3 || seen >> k & 1) return wrong_literal(l, k == 3 ? "an unknown key" : "a key twice");
     if (!accept_literal_mark(l, ':')) return wrong_literal(l, "a colon is expected");
     seen |= 1u << k;
-    st = k == 0 ? descr(l, array) : k == 1 ? truth(l, &array->fortran) : tuple(l, &array->shape);
-    if (st) return st;
+    TRY(k == 0 ? descr(l, array) : k == 1 ? truth(l, &array->fortran) : tuple(l, &array->shape));
     comma = accept_literal_mark(l, ',');
   }
   if (seen != 7)
@@ -202,8 +198,7 @@ static weir_status find_header(const tensor_file *f, uint64_t *at, uint64_t *byt
 {
   unsigned char head[12] = {0};
   uint64_t there = f->bytes < sizeof head ? f->bytes : sizeof head;
-  weir_status st = file_read(f, head, 0, there);
-  if (st) return st;
+  TRY(file_read(f, head, 0, there));
   if (there < MAGIC + 4 || memcmp(head, magic, MAGIC) != 0)
     return weir_fail(WEIR_ECORRUPT, "%s is not an .npy file", f->path);
   if (head[6] < 1 || head[6] > 3 || head[7])
@@ -225,14 +220,13 @@ static weir_status find_header(const tensor_file *f, uint64_t *at, uint64_t *byt
 static weir_status read_header(const tensor_file *f, file_array *array, char kind[NPY_KIND])
 {
   uint64_t at = 0, bytes = 0;
-  weir_status st = find_header(f, &at, &bytes);
-  if (st) return st;
+  TRY(find_header(f, &at, &bytes));
   char *header = malloc(bytes + 1);
   if (!header)
     return weir_fail(WEIR_ENOMEM, "no host memory left for a header of %llu bytes",
                      (unsigned long long)bytes);
   header[bytes] = 0;
-  st = file_read(f, header, at, bytes);
+  weir_status st = file_read(f, header, at, bytes);
   literal l = {header, header, header + bytes, f->path, kind};
   if (!st) st = parse_dict(&l, array);
   free(header);
@@ -267,8 +261,7 @@ weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_option
 {
   WEIR_OP(out, path);
   tensor_file f;
-  weir_status st = file_open(&f, path);
-  if (st) return st;
+  TRY(file_open(&f, path));
   char kind[NPY_KIND];
   return file_end(&f, npy_read_file(out, &f, options, kind));
 }
@@ -328,10 +321,9 @@ weir_status weir_npy_write(const char *path, const weir_tensor *t)
   size_t bytes;
   bool fortran;
   tensor_file f;
-  weir_status st = npy_header(header, &bytes, &fortran, t);
-  if (!st) st = file_begin(&f, path);
-  if (st) return st;
-  st = file_write(&f, header, bytes);
+  TRY(npy_header(header, &bytes, &fortran, t));
+  TRY(file_begin(&f, path));
+  weir_status st = file_write(&f, header, bytes);
   if (!st) st = file_put(&f, t, fortran);
   return file_end(&f, st);
 }

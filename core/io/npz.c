@@ -41,9 +41,8 @@ weir_status weir_npz_load(weir_tensors **out, const char *path, const weir_optio
   tensor_file f;
   zip_archive z;
   weir_tensors *set = NULL;
-  weir_status st = file_open(&f, path);
-  if (st) return st;
-  st = zip_open(&z, &f);
+  TRY(file_open(&f, path));
+  weir_status st = zip_open(&z, &f);
   if (!st) st = weir_tensors_create(&set);
   for (size_t i = 0; !st && i < z.names.count; i++)
     st = read_array(set, &z, z.names.items[i].name, options);

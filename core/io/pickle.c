@@ -173,10 +173,9 @@ static weir_status push_text(pickle *p, enum pickle_kind kind, int length_bytes)
   uint64_t length;
   const unsigned char *text = NULL;
   pickle_value *v;
-  weir_status st = take_unsigned(p, &length, length_bytes);
-  if (!st) st = take_pickled_bytes(p, &text, length);
-  if (!st) st = push_new(p, &v, kind);
-  if (st) return st;
+  TRY(take_unsigned(p, &length, length_bytes));
+  TRY(take_pickled_bytes(p, &text, length));
+  TRY(push_new(p, &v, kind));
   v->text = (const char *)text;
   v->count = (size_t)length;
   return WEIR_OK;
@@ -186,9 +185,8 @@ static weir_status push_long(pickle *p, int length_bytes)
 {
   uint64_t length, bits = 0;
   const unsigned char *b = NULL;
-  weir_status st = take_unsigned(p, &length, length_bytes);
-  if (!st) st = take_pickled_bytes(p, &b, length);
-  if (st) return st;
+  TRY(take_unsigned(p, &length, length_bytes));
+  TRY(take_pickled_bytes(p, &b, length));
   if (length > sizeof bits) return push_int(p, PICKLE_BIG, 0);
   for (uint64_t i = length; i--;)
     bits = bits << 8 | b[i];
@@ -201,9 +199,8 @@ static weir_status push_float(pickle *p)
   const unsigned char *b = NULL;
   uint64_t bits = 0;
   pickle_value *v;
-  weir_status st = take_pickled_bytes(p, &b, sizeof bits);
-  if (!st) st = push_new(p, &v, PICKLE_FLOAT);
-  if (st) return st;
+  TRY(take_pickled_bytes(p, &b, sizeof bits));
+  TRY(push_new(p, &v, PICKLE_FLOAT));
   for (size_t i = 0; i < sizeof bits; i++) /* most significant first */
     bits = bits << 8 | b[i];
   memcpy(&v->f, &bits, sizeof bits);
@@ -265,8 +262,7 @@ static weir_status drop_marked(pickle *p)
 
 static weir_status add_to_set(pickle *p)
 {
-  weir_status st = drop_marked(p);
-  if (st) return st;
+  TRY(drop_marked(p));
   int kind = p->depth > floor_of_stack(p) ? p->stack[p->depth - 1]->kind : PICKLE_NONE;
   return kind == PICKLE_SET || kind == PICKLE_UNKNOWN ? WEIR_OK
                                                       : wrong_pickle(p, "a set is missing");
@@ -456,8 +452,7 @@ static weir_status do_memo(pickle *p, unsigned op)
   uint64_t n = 0;
   bool wide = op == 'r' || op == 'j';
   if (op == 0x94) return put_memo(p, p->memos); /* MEMOIZE */
-  weir_status st = take_unsigned(p, &n, wide ? 4 : 1);
-  if (st) return st;
+  TRY(take_unsigned(p, &n, wide ? 4 : 1));
   return op == 'q' || op == 'r' ? put_memo(p, (size_t)n) : get_memo(p, (size_t)n);
 }
 

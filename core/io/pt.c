@@ -314,8 +314,7 @@ static weir_status rebuild_tensor(pt_reader *r, const pickle_value *args, const 
   if (!st) st = read_storage(r, s);
   if (st) return st;
   atomic_fetch_add_explicit(&s->memory->refs, 1, memory_order_relaxed);
-  st = tensor_make(&t, s->memory, e->dtype, size, stride.size, numel ? offset : 0);
-  if (st) return st;
+  TRY(tensor_make(&t, s->memory, e->dtype, size, stride.size, numel ? offset : 0));
   made->kind = PICKLE_OBJECT;
   made->which = PT_IS_TENSOR;
   made->object = t;
@@ -653,9 +652,8 @@ static weir_status read_pickle(pt_reader *r)
   pickle p;
   pickle_value *root;
   pickle_calls calls = {pt_global, pt_call, pt_refer, pt_end, r, r->path, 0};
-  weir_status st = read_record(&text, &bytes, r, "data.pkl", PICKLE_MOST);
-  if (st) return st;
-  st = pickle_read(&p, &calls, text, bytes, &root);
+  TRY(read_record(&text, &bytes, r, "data.pkl", PICKLE_MOST));
+  weir_status st = pickle_read(&p, &calls, text, bytes, &root);
   if (!st) st = visit_value(r, path, 0, root, 0);
   pickle_free(&p);
   free(text);
@@ -692,10 +690,9 @@ weir_status weir_pt_load(weir_tensors **out, const char *path, const weir_option
   tensor_file f;
   zip_archive z = {.entries = NULL};
   pt_reader r = {.zip = &z, .path = path};
-  weir_status st = file_open(&f, path);
-  if (st) return st;
+  TRY(file_open(&f, path));
   if (options) r.options = *options;
-  st = check_no_legacy(&f);
+  weir_status st = check_no_legacy(&f);
   if (!st) st = zip_open(&z, &f);
   if (!st) st = weir_tensors_create(&r.set);
   if (!st) st = find_prefix(&r);

@@ -36,8 +36,7 @@ static weir_status wrong_entry(const st_header *h, const st_entry *e, const char
 
 static weir_status read_dtype(json_reader *j, st_entry *e)
 {
-  weir_status st = json_reader_string(j, &e->code);
-  if (st) return st;
+  TRY(json_reader_string(j, &e->code));
   for (int i = 1; i < WEIR_DTYPES; i++)
     if (!strcmp(e->code, codes[i])) e->dtype = (weir_dtype)i;
   if (e->dtype) return WEIR_OK;
@@ -216,8 +215,7 @@ weir_status st_header_read(st_header *h)
   if (f->bytes < sizeof length)
     return weir_fail(WEIR_ECORRUPT, "%s is not a .safetensors file: it has %llu bytes", f->path,
                      (unsigned long long)f->bytes);
-  weir_status st = file_read(f, length, 0, sizeof length);
-  if (st) return st;
+  TRY(file_read(f, length, 0, sizeof length));
   for (int i = 7; i >= 0; i--)
     h->bytes = h->bytes << 8 | length[i];
   if (h->bytes > HEADER_MOST || h->bytes > f->bytes - sizeof length)
@@ -230,7 +228,7 @@ weir_status st_header_read(st_header *h)
   if (!h->text)
     return weir_fail(WEIR_ENOMEM, "no host memory left for a header of %llu bytes",
                      (unsigned long long)h->bytes);
-  st = file_read(f, h->text, sizeof length, h->bytes);
+  weir_status st = file_read(f, h->text, sizeof length, h->bytes);
   if (!st) st = parse_header(h);
   return st ? st : check_all(h);
 }

@@ -168,8 +168,7 @@ weir_status weir_shared_name(char *out, size_t room, const weir_tensor *t)
 {
   WEIR_REQUIRE(out, t);
   const shared_block *b;
-  weir_status st = whole_block(&b, t);
-  if (st) return st;
+  TRY(whole_block(&b, t));
   int length = snprintf(out, room, "/proc/%ld/fd/%d", (long)getpid(), b->fd);
   return (size_t)length < room
              ? WEIR_OK

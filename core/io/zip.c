@@ -191,8 +191,7 @@ static weir_status find_bytes(const zip_archive *z, const zip_entry *e, const ch
   unsigned char local[LOCAL_BYTES];
   uint64_t room = z->directory - e->at;
   if (room < LOCAL_BYTES) return wrong_zip_entry(z, name, "goes beyond the end");
-  weir_status st = file_read(z->file, local, e->at, LOCAL_BYTES);
-  if (st) return st;
+  TRY(file_read(z->file, local, e->at, LOCAL_BYTES));
   if (memcmp(local, "PK\3\4", 4) != 0)
     return wrong_zip_entry(z, name, "is not where the directory says");
   uint64_t head = LOCAL_BYTES + little(local + 26, 2) + little(local + 28, 2);
@@ -321,8 +320,7 @@ static weir_status put_in_directory(zip_writer *w, const char *name, uint64_t at
 {
   size_t length = strlen(name);
   bool wide = bytes >= UINT32_MAX || at >= UINT32_MAX;
-  weir_status st = directory_room(w, ENTRY_BYTES + length + 28);
-  if (st) return st;
+  TRY(directory_room(w, ENTRY_BYTES + length + 28));
   char *start = w->directory + w->bytes, *p = start;
   p = put_bytes(p, "PK\1\2", 4);
   p = put_zip_number(p, 3 << 8 | 45, 2); /* made on a Unix */
@@ -351,11 +349,10 @@ weir_status zip_put(zip_writer *w, const char *name, const void *head, size_t he
   if (length > UINT16_MAX)
     return fail_invalid("a name of %zu bytes is too long for a zip file", length);
   uint32_t crc = crc32_of(crc32_of(0, head, head_bytes), data, data_bytes);
-  weir_status st = put_in_directory(w, name, at, crc, bytes);
-  if (st) return st;
+  TRY(put_in_directory(w, name, at, crc, bytes));
   char *p = put_bytes(local, "PK\3\4", 4);
   p = put_zip_number(put_common(p, crc, bytes, length, wide), wide ? 20 : 0, 2);
-  st = file_write(w->file, local, (uint64_t)(p - local));
+  weir_status st = file_write(w->file, local, (uint64_t)(p - local));
   if (!st) st = file_write(w->file, name, length);
   if (!st && wide) {
     p = put_zip_number(put_zip_number(local, 1, 2), 16, 2);

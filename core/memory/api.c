@@ -21,8 +21,7 @@ static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes
 {
   attached_device *d = attached_device_of(device);
   if (!d) {
-    weir_status st = attach_device(device, &d);
-    if (st) return st;
+    TRY(attach_device(device, &d));
   }
   mem_heap *h = stream ? (mem_heap *)stream : current_heap(d);
   if (h->pool != d->pool)
@@ -172,8 +171,7 @@ weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
 {
   FIND_POOL(p, pool_of_device(device, &p));
   unsigned number;
-  weir_status st = tag_of(tag, &number);
-  if (st) return st;
+  TRY(tag_of(tag, &number));
   HOLD_LOCK(&p->lock);
   return pool_pause(p, number, save);
 }
@@ -183,8 +181,7 @@ weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lo
   FIND_POOL(p, pool_of_device(device, &p));
   unsigned number;
   uint64_t some;
-  weir_status st = tag_of(tag, &number);
-  if (st) return st;
+  TRY(tag_of(tag, &number));
   HOLD_LOCK(&p->lock);
   return pool_resume(p, number, lost_bytes ? lost_bytes : &some);
 }

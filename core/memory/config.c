@@ -101,8 +101,7 @@ weir_status pool_config_parse(pool_config *config, const char *name, const char 
     return fail_invalid("%s has %zu bytes; the most is %zu", name, strlen(text), sizeof copy - 1);
   (void)snprintf(copy, sizeof copy, "%s", text);
   while ((item = strsep(&rest, ","))) {
-    weir_status st = parse_item(&next, name, item);
-    if (st) return st;
+    TRY(parse_item(&next, name, item));
   }
   uint64_t n = next.roundup_divisions;
   if (n & (n - 1))

@@ -173,9 +173,8 @@ weir_status epoch_wait(mem_heap *waiter, mem_heap *waited)
 {
   const weir_backend *b = waiter->pool->backend;
   if (closed(waiter) || closed(waited)) return fail_unsupported("the stream is being captured");
-  weir_status st = record_epoch(waited);
-  if (!st) st = b->event_wait(b->self, waiter->stream, latest(waited));
-  if (st) return st;
+  TRY(record_epoch(waited));
+  TRY(b->event_wait(b->self, waiter->stream, latest(waited)));
   learn_epochs(waiter, waited, waited->marked);
   waiter->pool->waits++;
   return WEIR_OK;

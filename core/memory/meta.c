@@ -90,8 +90,7 @@ static weir_status commit(mem_pool *p, void *array, uint32_t item, uint32_t *com
   uint32_t count = STEP / item;
   if (*committed + count > most)
     return weir_fail(WEIR_ENOMEM, "the allocator has %u records, the most it can have", *committed);
-  weir_status st = s->host_commit ? s->host_commit(p->backend->self, STEP) : WEIR_OK;
-  if (st) return st;
+  TRY(s->host_commit ? s->host_commit(p->backend->self, STEP) : WEIR_OK);
   if (mprotect((char *)array + (uint64_t)*committed * item, STEP, PROT_READ | PROT_WRITE))
     return fail_memory("%u more records of the allocator", count);
   *committed += count;

@@ -172,8 +172,7 @@ static weir_status step_unmap(walk *w, uint64_t from, uint64_t to)
     bool there = p->pages[page_place_of(p, at)] != 0;
     for (next = at; next < to && (p->pages[page_place_of(p, next)] != 0) == there;)
       next += page_bytes(p);
-    weir_status st = there ? s->unmap(p->backend->self, at, next - at) : WEIR_OK;
-    if (st) return st;
+    TRY(there ? s->unmap(p->backend->self, at, next - at) : WEIR_OK);
     w->until = next;
   }
   return WEIR_OK;
@@ -284,11 +283,10 @@ static weir_status can_pause(mem_pool *p, bool save)
 
 weir_status pool_pause(mem_pool *p, unsigned tag, bool save)
 {
-  weir_status st = can_pause(p, save);
-  if (!st) st = wait_for_all(p);
-  if (st) return st;
+  TRY(can_pause(p, save));
+  TRY(wait_for_all(p));
   tcache_freeze(p);
-  st = over_pages(p, ALL_TAGS, send_back, NULL);
+  weir_status st = over_pages(p, ALL_TAGS, send_back, NULL);
   if (!st) st = mark_blocks(p, tag, save);
   if (!st) {
     st = move_out(p);

@@ -196,8 +196,7 @@ malloc_plain(void **out, size_t bytes, weir_device device, unsigned flags)
   bool good = device.type == WEIR_DEVICE_CUDA && d < WEIR_DEVICES && flags < HOST_FLAGS;
   host_pool *s = good ? atomic_load_explicit(&hosts[d][flags], memory_order_acquire) : NULL;
   if (__builtin_expect(!s, 0)) {
-    weir_status st = host_find(&s, device, flags);
-    if (st) return st;
+    TRY(host_find(&s, device, flags));
   }
   if (__builtin_expect(!bytes, 0)) {
     *out = NULL;
@@ -394,8 +393,7 @@ weir_status weir_pinned_summary(char **out)
   WEIR_REQUIRE(out);
   weir_pinned_stats all;
   size_t bytes;
-  weir_status st = weir_pinned_get_stats(&all);
-  if (st) return st;
+  TRY(weir_pinned_get_stats(&all));
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
   (void)fprintf(f, "Weir pinned memory summary\n%-40s %20s\n", "figure", "value");

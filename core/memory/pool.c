@@ -420,8 +420,7 @@ static weir_status drop_markers(const mem_pool *p, mem_heap *h)
   const weir_backend *b = p->backend;
   for (int i = 0; i < MARKERS; i++) {
     void **event = &h->markers[i].event;
-    weir_status st = *event ? b->event_destroy(b->self, *event) : WEIR_OK;
-    if (st) return st;
+    TRY(*event ? b->event_destroy(b->self, *event) : WEIR_OK);
     *event = NULL;
   }
   weir_status st = h->mark ? b->event_destroy(b->self, h->mark) : WEIR_OK;

@@ -87,8 +87,7 @@ static weir_status table_speak(const weir_source *s, void *self)
   HOLD_LOCK(&table_lock);
   if (table_count + table_spoken == table_room) {
     size_t room = table_room ? 2 * table_room : 64;
-    weir_status st = s->host_commit ? s->host_commit(self, room * sizeof *table) : WEIR_OK;
-    if (st) return st;
+    TRY(s->host_commit ? s->host_commit(self, room * sizeof *table) : WEIR_OK);
     struct range *more = realloc(table, room * sizeof *table);
     if (!more) return fail_memory("the list of pinned chunks");
     table = more;
@@ -158,8 +157,7 @@ static weir_status cut_chunk(host_pool *s, uint64_t bytes, host_job *j)
   if ((uint64_t)(s->end - s->tail) < bytes || bytes > HOST_CHUNK) {
     const weir_source *from = &s->pool->backend->source;
     uint64_t slab = bytes > HOST_CHUNK ? bytes : SLAB;
-    weir_status st = from->host_commit(s, slab);
-    if (st) return st;
+    TRY(from->host_commit(s, slab));
     char *at = map_aligned(slab);
     if (!at)
       return weir_fail_errno(WEIR_EOOM, errno, "no %.2f MiB of address space to pin", to_mib(slab));
@@ -466,9 +464,8 @@ static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
   host_pool *s = self;
   const weir_backend *b = s->device->backend;
   uint64_t begin = clock_monotonic_ns();
-  weir_status st = s->registers ? b->source.host_unregister(b->self, (void *)address, bytes)
-                                : b->source.host_free(b->self, (void *)address, bytes);
-  if (st) return st;
+  TRY(s->registers ? b->source.host_unregister(b->self, (void *)address, bytes)
+                   : b->source.host_free(b->self, (void *)address, bytes));
   table_remove(address);
   if (s->registers) unmap_pages((char *)address, bytes);
   atomic_fetch_sub(&locked, bytes);

@@ -76,10 +76,9 @@ static piece find_piece(const mem_heap *h, bool high, uint64_t bytes)
 static weir_status open_place(mem_pool *p, block_id hole, uint64_t at, uint64_t page, block_id *out)
 {
   const weir_source *s = &p->backend->source;
-  weir_status st = s->map(p->backend->self, at, page);
-  if (st) return st;
+  TRY(s->map(p->backend->self, at, page));
   *out = back_cut(&p->common[HEAP_HOLE], hole, at, s->page_bytes);
-  st = s->access(p->backend->self, at, s->page_bytes);
+  weir_status st = s->access(p->backend->self, at, s->page_bytes);
   if (!st) return WEIR_OK;
   back_leave(p, *out, &p->common[HEAP_IDLE], 0);
   (void)back_settle(p);
@@ -99,9 +98,8 @@ static weir_status move_piece(mem_heap *h, block_id hole, uint64_t at, const pie
   mem_heap *holes = &p->common[HEAP_HOLE];
   uint64_t page = p->backend->source.page_bytes;
   block_id there;
-  weir_status st = block_ensure(p, 6);
-  if (!st) st = open_place(p, hole, at, *back_place(p, x->from), &there);
-  if (st) return st;
+  TRY(block_ensure(p, 6));
+  TRY(open_place(p, hole, at, *back_place(p, x->from), &there));
   block_id away = back_cut(heap_table[block(x->id)->heap], x->id, x->from, x->bytes);
   history_segment(p, ACTION_SEGMENT_UNMAP, away);
   block_split(there, high ? page - x->bytes : x->bytes, holes);
@@ -269,8 +267,7 @@ static weir_status go(mem_heap *h, way *w, uint64_t limit)
   const mem_pool *p = h->pool;
   uint64_t at = place_after(w, p->backend->source.page_bytes);
   if (!usable(p, at)) return WEIR_EOOM;
-  weir_status st = back_fill(h, &w->plan, limit);
-  if (st) return st;
+  TRY(back_fill(h, &w->plan, limit));
   piece x = find_piece(h, w->plan.at_end, w->piece);
   block_id hole = hole_at(p, at);
   if (!x.id || !hole) return WEIR_EOOM;
@@ -299,8 +296,7 @@ static weir_status go_twice(mem_heap *h, way *w, uint64_t limit)
   uint64_t page = p->backend->source.page_bytes, at = block(w->plan.hole)->address;
   piece x = find_piece(h, true, 0);
   if (!usable(p, at) || w->plan.bytes > limit) return WEIR_EOOM;
-  weir_status st = move_piece(h, w->plan.hole, at, &x, true);
-  if (st) return st;
+  TRY(move_piece(h, w->plan.hole, at, &x, true));
   w->plan.hole = hole_at(p, at + page);
   w->plan.beside = block(w->plan.hole)->left;
   return go(h, w, limit);

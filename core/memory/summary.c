@@ -17,8 +17,7 @@ weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
 {
   WEIR_REQUIRE(out, name);
   weir_memory_stats all;
-  weir_status st = weir_memory_get_stats(&all, device);
-  if (st) return st;
+  TRY(weir_memory_get_stats(&all, device));
   const int64_t *found = stats_find(&all, name);
   if (found) {
     *out = *found;
@@ -153,8 +152,7 @@ weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated
   WEIR_REQUIRE(out);
   figures_all all;
   size_t bytes;
-  weir_status st = weir_memory_get_stats(&all.named, device);
-  if (st) return st;
+  TRY(weir_memory_get_stats(&all.named, device));
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
   print_memory_table(f, (int)device_at(device), &all, abbreviated);

@@ -17,8 +17,7 @@ static void range_remove(mem_pool *p, block_id id)
 static weir_status segment_drop(mem_pool *p, block_id id)
 {
   const mem_block *b = block(id);
-  weir_status st = p->backend->source.segment_free(p->backend->self, b->address, b->bytes);
-  if (st) return st;
+  TRY(p->backend->source.segment_free(p->backend->self, b->address, b->bytes));
   range_remove(p, id);
   block_drop(id);
   return WEIR_OK;
@@ -57,8 +56,7 @@ static weir_status trim_bin(mem_pool *p, block_id id, uint32_t before, uint64_t 
     uint64_t some = droppable(p, block(id), &from);
     if (!some || (int32_t)(block(id)->when - before) > 0) continue;
     if (has_vmm(p) && some > *bytes) some = page_up(*bytes, p->backend->source.page_bytes);
-    weir_status st = has_vmm(p) ? vmm_drop(p, id, from, some) : segment_drop(p, id);
-    if (st) return st;
+    TRY(has_vmm(p) ? vmm_drop(p, id, from, some) : segment_drop(p, id));
     *bytes -= some < *bytes ? some : *bytes;
   }
   return WEIR_OK;

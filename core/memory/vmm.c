@@ -65,8 +65,7 @@ static weir_status pages_unmap(mem_pool *p, uint64_t address, uint64_t bytes, ui
   const weir_source *s = &p->backend->source;
   for (*done = 0; *done < bytes; *done += s->page_bytes) {
     uint64_t *place = back_place(p, address + *done);
-    weir_status st = s->unmap(p->backend->self, address + *done, s->page_bytes);
-    if (st) return st;
+    TRY(s->unmap(p->backend->self, address + *done, s->page_bytes));
     if (*place) p->spare[p->spare_count++] = *place;
     *place = 0;
   }
@@ -89,8 +88,7 @@ weir_status vmm_map_spare(mem_pool *p, uint64_t address, uint64_t bytes, uint64_
     if (!vmm_stuck(p, address)) {
       if (!p->spare_count) break;
       uint64_t page = p->spare[p->spare_count - 1];
-      weir_status st = s->map(p->backend->self, address, page);
-      if (st) return st;
+      TRY(s->map(p->backend->self, address, page));
       *back_place(p, address) = page;
       p->spare_count--;
     }
@@ -198,8 +196,7 @@ weir_status vmm_destroy_spare(mem_pool *p)
 {
   const weir_source *s = &p->backend->source;
   while (p->spare_count) {
-    weir_status st = s->destroy(p->backend->self, p->spare[p->spare_count - 1]);
-    if (st) return st;
+    TRY(s->destroy(p->backend->self, p->spare[p->spare_count - 1]));
     p->spare_count--;
     vmm_count(p, -(int64_t)s->page_bytes, -1);
   }
@@ -214,8 +211,7 @@ weir_status vmm_unstick(mem_pool *p)
     const mem_block *b = block(id);
     for (uint64_t at = 0; block_state(b) == BLOCK_HOLE && at < b->bytes; at += page) {
       if (!p->pages[(b->address + at - p->base) / page]) continue;
-      weir_status st = pages_unmap(p, b->address + at, page, &done);
-      if (st) return st;
+      TRY(pages_unmap(p, b->address + at, page, &done));
       p->stuck--;
     }
   }

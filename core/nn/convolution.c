@@ -69,8 +69,7 @@ static weir_status convolution_layer(weir_module **out, const weir_module_class 
     if (!c.how.dilation[i]) c.how.dilation[i] = 1;
   }
   if (!c.how.groups) c.how.groups = 1;
-  weir_status st = check_groups(channels[0], channels[1], c.how.groups);
-  if (st) return st;
+  TRY(check_groups(channels[0], channels[1], c.how.groups));
   weir_shape weight = {.count = 2 + c.axes};
   weight.size[0] = channels[!c.transposed];
   weight.size[1] = channels[c.transposed] / c.how.groups;
@@ -79,7 +78,7 @@ static weir_status convolution_layer(weir_module **out, const weir_module_class 
     weight.size[2 + i] = kernel[i];
     fan_in *= (double)kernel[i];
   }
-  st = layer_with(&m, kind, &c, sizeof c);
+  weir_status st = layer_with(&m, kind, &c, sizeof c);
   return st ? st : layer_parameters(out, m, weight, channels[1], fan_in, &o->tensor, o->no_bias);
 }
 

@@ -126,8 +126,7 @@ weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t o
   if (c.groups < 1) return fail_invalid("groups must be a positive integer");
   if (in_channels % c.groups) return fail_invalid("in_channels must be divisible by groups");
   if (out_channels % c.groups) return fail_invalid("out_channels must be divisible by groups");
-  weir_status st = layer_with(&m, &conv2d_class, &c, sizeof c);
-  if (st) return st;
+  TRY(layer_with(&m, &conv2d_class, &c, sizeof c));
   int64_t inputs = in_channels / c.groups;
   return with_parameters(out, m, weir_shape(out_channels, inputs, kernel, kernel),
                          (double)inputs * (double)kernel * (double)kernel, options);

@@ -471,8 +471,7 @@ static weir_status load_option(loaded_state *l, const char *name, int number, co
   weir_scalar value;
   for (int f = 0; f < FIELDS && number < l->o->groups; f++) {
     if (strcmp(what, fields[f].name) != 0) continue;
-    weir_status st = weir_item(&value, from);
-    if (st) return st;
+    TRY(weir_item(&value, from));
     double x = value.dtype == WEIR_FLOAT64 ? value.f : (double)value.i;
     char *at = (char *)&l->group[number] + fields[f].offset;
     if (fields[f].is_switch)

@@ -176,8 +176,7 @@ weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors,
   if (count) WEIR_REQUIRE(tensors);
   weir_shape shape;
   if (count < 1) return fail_invalid("nothing is to be gathered");
-  weir_status st = gathered_shape(&shape, tensors, count);
-  if (st) return st;
+  TRY(gathered_shape(&shape, tensors, count));
   if (!weir_tensor_dim(tensors[0]))
     log_message(WEIR_LOG_WARNING,
                 "Was asked to gather along dimension 0, but all input tensors were "
@@ -187,7 +186,7 @@ weir_status weir_parallel_gather(weir_tensor **out, weir_tensor *const *tensors,
   weir_options o = {.dtype = weir_tensor_dtype(tensors[0]), .device = device};
   weir_tensor *all;
   int64_t at = 0;
-  st = weir_empty(&all, shape, &o);
+  weir_status st = weir_empty(&all, shape, &o);
   for (int i = 0; !st && i < count; i++)
     st = put_rows(all, &at, tensors[i]);
   if (st)

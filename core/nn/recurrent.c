@@ -587,8 +587,7 @@ static weir_status make_recurrent(weir_module **out, recurrent_kind kind, bool c
   recurrent r = {.kind = kind, .cell = cell, .inputs = inputs, .hidden = hidden};
   void *data = NULL;
   weir_module *m = NULL;
-  weir_status st = check_recurrent(&r, o);
-  if (st) return st;
+  TRY(check_recurrent(&r, o));
   r.batch_first = o->batch_first && !cell;
   r.relu = o->relu;
   r.bias = !o->no_bias;
@@ -596,7 +595,7 @@ static weir_status make_recurrent(weir_module **out, recurrent_kind kind, bool c
   r.layers = cell || !o->num_layers ? 1 : (int)o->num_layers;
   r.directions = o->bidirectional && !cell ? 2 : 1;
   r.dropout = cell ? 0 : o->dropout;
-  st = copy_recurrent(&data, &r);
+  weir_status st = copy_recurrent(&data, &r);
   if (!st) st = weir_module_new(&m, &classes[cell][kind], data);
   for (int i = 0; i < r.layers * r.directions && !st; i++)
     st = add_walk(m, &r, i, &o->tensor);

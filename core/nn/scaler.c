@@ -192,9 +192,8 @@ weir_status weir_grad_scaler_unscale_(weir_grad_scaler *s, weir_optimizer *o)
   WEIR_OP_ON(s, o);
   scaler_entry *e = NULL;
   if (s->options.disabled) return WEIR_OK;
-  weir_status st = check_begun(s, "unscale_");
-  if (!st) st = scaler_entry_of(&e, s, o);
-  if (st) return st;
+  TRY(check_begun(s, "unscale_"));
+  TRY(scaler_entry_of(&e, s, o));
   if (e->stage == SCALER_UNSCALED)
     return fail_invalid(
         "unscale_() has already been called on this optimizer since the last update().");
@@ -273,8 +272,7 @@ weir_status weir_grad_scaler_update_to(weir_grad_scaler *s, double new_scale)
 {
   WEIR_REQUIRE(s);
   if (s->options.disabled) return WEIR_OK;
-  weir_status st = check_begun(s, "update");
-  if (st) return st;
+  TRY(check_begun(s, "update"));
   s->scale = (double)(float)new_scale;
   forget_entries(s);
   return WEIR_OK;

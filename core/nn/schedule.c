@@ -204,8 +204,7 @@ static weir_status check_positive(const char *name, int64_t value)
 
 static weir_status check_one_cycle(const weir_schedule_options *o)
 {
-  weir_status st = check_positive("total_steps", o->total_steps);
-  if (st) return st;
+  TRY(check_positive("total_steps", o->total_steps));
   if (!(o->pct_start >= 0 && o->pct_start <= 1))
     return fail_invalid("Expected float between 0 and 1 pct_start, but got %g", o->pct_start);
   return WEIR_OK;
@@ -250,8 +249,7 @@ static weir_status set_rates(weir_schedule *s)
   bool cycles = s->kind == WEIR_ONE_CYCLE_LR && !s->o.keep_momentum;
   for (int g = 0; g < s->groups; g++) {
     weir_optim_options o;
-    weir_status st = weir_optimizer_get_options(&o, s->optimizer, g);
-    if (st) return st;
+    TRY(weir_optimizer_get_options(&o, s->optimizer, g));
     optimizer_set_rate(s->optimizer, g, kinds[s->kind](s, o.lr, s->first[g]),
                        cycles ? one_cycle_momentum(s) : NAN);
   }
@@ -283,13 +281,12 @@ weir_status weir_schedule_create(weir_schedule **out, weir_optimizer *optimizer,
   if ((unsigned)kind >= KINDS) return fail_invalid("%d is no kind of schedule", (int)kind);
   weir_schedule_options o = options ? *options : weir_schedule_defaults(kind);
   if (o.milestone_count > 0) WEIR_REQUIRE(o.milestones);
-  weir_status st = check_schedule(kind, &o);
-  if (st) return st;
+  TRY(check_schedule(kind, &o));
   weir_schedule *s = calloc(1, sizeof *s);
   if (!s) return fail_memory("a schedule");
   s->kind = kind;
   s->optimizer = optimizer;
-  st = fill_schedule(s, &o);
+  weir_status st = fill_schedule(s, &o);
   if (st)
     weir_schedule_release(s);
   else

@@ -192,9 +192,8 @@ static weir_status print_summary(FILE *f, const summary *s, const weir_module *m
 {
   summary_total parameters = {0}, buffers = {0};
   char bytes[TEXT_BYTES];
-  weir_status st = weir_module_visit(m, WEIR_PARAMETERS, add_total, &parameters);
-  if (!st) st = weir_module_visit(m, WEIR_BUFFERS, add_total, &buffers);
-  if (st) return st;
+  TRY(weir_module_visit(m, WEIR_PARAMETERS, add_total, &parameters));
+  TRY(weir_module_visit(m, WEIR_BUFFERS, add_total, &buffers));
   print_rows(f, s, called);
   print_total(f, "Parameters", &parameters);
   if (buffers.elements) print_total(f, "Buffers", &buffers);

@@ -199,8 +199,7 @@ weir_status weir_glu(weir_tensor **out, const weir_tensor *a, int dim)
   CALC(c);
   if (!a->dims)
     return fail_invalid("glu does not support scalars because halving size must be even");
-  c->st = dim_resolve(&dim, dim, a->dims);
-  if (c->st) return c->st;
+  TRY(dim_resolve(&dim, dim, a->dims));
   int64_t size = a->size[dim];
   if (size % 2)
     return fail_invalid("Halving dimension must be even, but dimension %d is size %lld", dim,

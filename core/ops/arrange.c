@@ -80,9 +80,8 @@ weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, 
   if (count > 0) WEIR_REQUIRE(dims);
   uint32_t flipped = 0;
   weir_loop l;
-  weir_status st = count > 0 ? reduction_mask(&flipped, t, dims, count) : WEIR_OK;
-  if (!st) st = tensor_new_like(out, t, t->dtype, device_of_tensor(t), false);
-  if (st) return st;
+  TRY(count > 0 ? reduction_mask(&flipped, t, dims, count) : WEIR_OK);
+  TRY(tensor_new_like(out, t, t->dtype, device_of_tensor(t), false));
   loop_begin(&l, WEIR_OP_COPY, *out);
   l.in[0] = operand_of(t, &l);
   for (int d = 0; d < t->dims && t->numel; d++) {
@@ -91,7 +90,7 @@ weir_status weir_flip(weir_tensor **out, const weir_tensor *t, const int *dims, 
         (char *)l.in[0].data + (t->size[d] - 1) * t->stride[d] * (int64_t)itemsize(t->dtype);
     l.in[0].stride[d] = -t->stride[d];
   }
-  st = loop_run(device_of_tensor(t), &l);
+  weir_status st = loop_run(device_of_tensor(t), &l);
   if (st) weir_tensor_drop(out);
   return st || !recorded(t) ? st : record_of(out, t, RECORD_FLIP, flipped, 0, 0, 0);
 }

@@ -35,9 +35,8 @@ static weir_status check_attention(const weir_tensor *q, const weir_tensor *k, c
                                    const weir_attention_options *o)
 {
   weir_dtype d = q->dtype;
-  weir_status st = check_same_device(q, k);
-  if (!st) st = check_same_device(q, v);
-  if (st) return st;
+  TRY(check_same_device(q, k));
+  TRY(check_same_device(q, v));
   if (k->dtype != d || v->dtype != d)
     return fail_invalid("Expected query, key, and value to have the same dtype, but got "
                         "query.dtype: %s key.dtype: %s and value.dtype: %s instead.",
@@ -63,8 +62,7 @@ static weir_status check_attention(const weir_tensor *q, const weir_tensor *k, c
 static weir_status weights_shape(weir_shape *shape, const weir_tensor *q, const weir_tensor *turned)
 {
   *shape = weir_shape_of(q->dims - 2, q->size);
-  weir_status st = shape_broadcast(shape, turned->size, turned->dims - 2);
-  if (st) return st;
+  TRY(shape_broadcast(shape, turned->size, turned->dims - 2));
   shape->size[shape->count++] = q->size[q->dims - 2];
   shape->size[shape->count++] = turned->size[turned->dims - 1];
   return WEIR_OK;
@@ -97,8 +95,7 @@ static weir_status check_attention_sizes(const weir_tensor *q, const weir_tensor
   weir_shape shape;
   if (q->size[q->dims - 1] != turned->size[turned->dims - 2])
     return weir_matmul(&refused, q, turned);
-  c->st = check_attention_mask(q, turned, mask);
-  if (c->st) return c->st;
+  TRY(check_attention_mask(q, turned, mask));
   if (!(dropout >= 0 && dropout <= 1))
     return fail_invalid("dropout probability has to be between 0 and 1, but got %g", dropout);
   if (turned->size[turned->dims - 1] == v->size[v->dims - 2]) return WEIR_OK;
@@ -325,15 +322,14 @@ static weir_status same_heads(weir_tensor **key, weir_tensor **value, const weir
                               const weir_tensor *k, const weir_tensor *v)
 {
   int at;
-  weir_status st = dim_resolve(&at, -3, q->dims);
-  if (!st) st = dim_resolve(&at, -3, k->dims);
-  if (!st) st = dim_resolve(&at, -3, v->dims);
-  if (st) return st;
+  TRY(dim_resolve(&at, -3, q->dims));
+  TRY(dim_resolve(&at, -3, k->dims));
+  TRY(dim_resolve(&at, -3, v->dims));
   int64_t heads = q->size[q->dims - 3], a = k->size[k->dims - 3], b = v->size[v->dims - 3];
   if (!a || !b || heads % a || heads % b)
     return fail_invalid(
         "Number of heads in key and value must divide the number of heads in query");
-  st = repeat_heads(key, k, heads);
+  weir_status st = repeat_heads(key, k, heads);
   return st ? st : repeat_heads(value, v, heads);
 }
 
@@ -372,10 +368,9 @@ static weir_status kept_back(weir_tensor **keep, weir_tensor **kept, weir_tensor
     *kept = weir_tensor_retain((weir_tensor *)weight);
     return WEIR_OK;
   }
-  weir_status st = draw_kept(keep, a, weight, from);
-  if (!st) st = weir_mul(kept, weight, *keep);
-  if (!st) st = weir_mul_scalar(&scaled, *grad, kept_scale(a));
-  if (st) return st;
+  TRY(draw_kept(keep, a, weight, from));
+  TRY(weir_mul(kept, weight, *keep));
+  TRY(weir_mul_scalar(&scaled, *grad, kept_scale(a)));
   weir_tensor_release(*grad);
   *grad = scaled;
   return WEIR_OK;
@@ -387,8 +382,7 @@ static weir_status mask_kept(weir_tensor **t, const weir_tensor *keep, bool grap
   weir_tensor *kept = NULL;
   if (!keep) return WEIR_OK;
   if (!graph) return weir_mul_(*t, keep);
-  weir_status st = weir_mul(&kept, *t, keep);
-  if (st) return st;
+  TRY(weir_mul(&kept, *t, keep));
   weir_tensor_release(*t);
   *t = kept;
   return WEIR_OK;

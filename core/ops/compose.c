@@ -84,8 +84,7 @@ weir_status weir_trapezoid(weir_tensor **out, const weir_tensor *y, double dx, i
   weir_shape shape = {0, {0}};
   int at;
   if (!y->dims) return fail_invalid("Dimension specified as %d but tensor has no dimensions", dim);
-  c->st = dim_resolve(&at, dim, y->dims);
-  if (c->st) return c->st;
+  TRY(dim_resolve(&at, dim, y->dims));
   for (int d = 0; d < y->dims; d++)
     if (d != at) shape.size[shape.count++] = y->size[d];
   if (!y->size[at]) return weir_new_zeros(out, y, shape, NULL);

@@ -403,8 +403,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   conv c = {.groups = 1};
   compute_target t;
   CALC(k);
-  k->st = check_conv(&c, a, weight, bias, options);
-  if (k->st) return k->st;
+  TRY(check_conv(&c, a, weight, bias, options));
   bool records = recorded_any((const weir_tensor *[]){a, weight, bias}, 3);
   WEIR_UNRECORDED;
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);

@@ -302,8 +302,7 @@ static weir_status library_convolution(weir_tensor **out, const convolution *c,
   if (recorded_any((const weir_tensor *[]){a, c->weight, c->bias}, 3) || !a->numel ||
       !c->weight->numel)
     return WEIR_OK;
-  k->st = alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK;
-  if (k->st) return k->st;
+  TRY(alone ? weir_unsqueeze(&batch, a, 0) : WEIR_OK);
   const weir_tensor *x = alone ? batch : a;
   shape.size[0] = x->size[0];
   shape.size[1] = c->transposed ? c->weight->size[1] * c->groups : c->weight->size[0];

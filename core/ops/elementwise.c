@@ -196,8 +196,7 @@ static weir_status loop_input(weir_loop *l, const elementwise_call *e, int i, we
       l->in[i] = operand_of(e->t[i], l);
       return WEIR_OK;
     }
-    weir_status st = scalar_of(&number, e->t[i]);
-    if (st) return st;
+    TRY(scalar_of(&number, e->t[i]));
   }
   number_operand(&l->in[i], l, number);
   return WEIR_OK;
@@ -311,11 +310,10 @@ static weir_status run_long(weir_tensor **out, const elementwise_call *e)
 {
   weir_loop l;
   weir_device device;
-  weir_status st = check_operands(e);
-  if (!st) st = loop_shape(&l, e);
-  if (!st) st = common_device(&device, e);
-  if (!st) st = common_dtype(&l.compute, e);
-  if (st) return st;
+  TRY(check_operands(e));
+  TRY(loop_shape(&l, e));
+  TRY(common_device(&device, e));
+  TRY(common_dtype(&l.compute, e));
   loop_params(&l, e);
   return run_inputs(out, e, &l, result_of(e, l.compute), device);
 }
@@ -375,8 +373,7 @@ static weir_status run_unrecorded(weir_tensor **out, const elementwise_call *e)
   const weir_tensor *a = e->t[0];
   weir_device device = device_of_tensor(a);
   if (!to) {
-    st = tensor_new_as(&to, rules[e->op].truth ? WEIR_BOOL : a->dtype, a);
-    if (st) return st;
+    TRY(tensor_new_as(&to, rules[e->op].truth ? WEIR_BOOL : a->dtype, a));
   }
   loop_params(&l, e);
   l.compute = a->dtype;
@@ -420,9 +417,8 @@ static __attribute__((cold)) weir_status run_recorded(weir_tensor **out, const e
   if (!e->self) return record_made(out, &r, run_unrecorded(out, e));
   r.in_place = true;
   r.out[0] = e->self;
-  weir_status st = tensor_recorder->before(&node, &r);
-  if (st) return st;
-  st = run_unrecorded(out, e);
+  TRY(tensor_recorder->before(&node, &r));
+  weir_status st = run_unrecorded(out, e);
   if (!st) tensor_changes(e->self);
   tensor_recorder->after(node, e->self, !st);
   return st;

@@ -20,8 +20,7 @@ weir_status weir_embedding(weir_tensor **out, const weir_tensor *indices, const 
   WEIR_OP(out, indices, weight);
   CALC(c);
   weir_shape shape = weir_tensor_shape(indices);
-  c->st = check_embedding(indices, weight);
-  if (c->st) return c->st;
+  TRY(check_embedding(indices, weight));
   if (shape.count == WEIR_MAX_DIMS)
     return fail_invalid("embedding: indices of %d dimensions leave no room for one more",
                         WEIR_MAX_DIMS);
@@ -115,8 +114,7 @@ weir_status weir_embedding_dense_backward(weir_tensor **out, const weir_tensor *
 {
   WEIR_OP(out, grad, indices);
   CALC(c);
-  c->st = check_gradient(grad, indices, num_weights);
-  if (c->st) return c->st;
+  TRY(check_gradient(grad, indices, num_weights));
   int64_t size = grad->size[grad->dims - 1];
   weir_tensor *row = c_reshape(c, indices, weir_shape(indices->numel));
   weir_tensor *rows = c_reshape(c, grad, weir_shape(indices->numel, size));
@@ -139,10 +137,9 @@ static weir_status class_range(int64_t *least, int64_t *most, const weir_tensor 
 {
   WEIR_TENSOR low = NULL, high = NULL;
   weir_scalar x, y;
-  weir_status st = weir_aminmax(&low, &high, a);
-  if (!st) st = weir_item(&x, low);
-  if (!st) st = weir_item(&y, high);
-  if (st) return st;
+  TRY(weir_aminmax(&low, &high, a));
+  TRY(weir_item(&x, low));
+  TRY(weir_item(&y, high));
   *least = x.i;
   *most = y.i;
   return WEIR_OK;
@@ -154,8 +151,7 @@ static weir_status count_classes(int64_t *classes, const weir_tensor *a)
   if (!a->numel)
     return *classes > 0 ? WEIR_OK
                         : fail_invalid("Can not infer total number of classes from empty tensor.");
-  weir_status st = class_range(&least, &most, a);
-  if (st) return st;
+  TRY(class_range(&least, &most, a));
   if (least < 0) return fail_invalid("Class values must be non-negative.");
   if (*classes == -1) *classes = most + 1;
   if (most >= *classes) return fail_invalid("Class values must be smaller than num_classes.");
@@ -172,8 +168,7 @@ weir_status weir_one_hot(weir_tensor **out, const weir_tensor *a, int64_t num_cl
   if (shape.count == WEIR_MAX_DIMS)
     return fail_invalid("one_hot: a tensor of %d dimensions has no room for one more",
                         WEIR_MAX_DIMS);
-  c->st = count_classes(&num_classes, a);
-  if (c->st) return c->st;
+  TRY(count_classes(&num_classes, a));
   shape.size[shape.count++] = num_classes;
   c->st = weir_zeros(out, shape, OPTIONS_ON(a, WEIR_INT64));
   weir_tensor *column = c_unsqueeze(c, a, -1);
@@ -198,8 +193,7 @@ static int64_t triangle_size(int64_t row, int64_t col, int64_t offset)
 static weir_status check_triangle(tensor_spec *s, int64_t row, int64_t col,
                                   const weir_options *options, const char *name)
 {
-  weir_status st = tensor_spec_of(s, options, WEIR_INT64);
-  if (st) return st;
+  TRY(tensor_spec_of(s, options, WEIR_INT64));
   if (row < 0) return fail_invalid("row must be non-negative, got%lld", (long long)row);
   if (col < 0) return fail_invalid("col must be non-negative, got%lld", (long long)col);
   return is_index(&(weir_tensor){.dtype = (uint8_t)s->dtype})
@@ -213,8 +207,7 @@ static weir_status triangle_indices(weir_tensor **out, int64_t row, int64_t col,
   CALC(c);
   weir_tensor *places = NULL;
   tensor_spec s;
-  c->st = check_triangle(&s, row, col, options, low ? "tril_indices" : "triu_indices");
-  if (c->st) return c->st;
+  TRY(check_triangle(&s, row, col, options, low ? "tril_indices" : "triu_indices"));
   if (offset < -row) offset = -row;
   if (offset > col) offset = col;
   int64_t total = triangle_size(row, col, low ? offset : offset - 1);

@@ -133,8 +133,7 @@ static weir_status run_factor(weir_factor *f, const factor_parts *p, const char 
   compute_target t;
   *first = *at = 0;
   if (!f->batch || !p->a->numel || (p->b && !p->b->numel)) return WEIR_OK;
-  c->st = compute_target_of(&t, device_of_tensor(p->a));
-  if (c->st) return c->st;
+  TRY(compute_target_of(&t, device_of_tensor(p->a)));
   if (!t.compute->factor) return compute_target_lacks(&t, name);
   weir_tensor *info =
       c_call(c, tensor_new, WEIR_INT64, device_of_tensor(p->a), false, weir_shape(f->batch));
@@ -296,8 +295,7 @@ weir_status weir_inv(weir_tensor **out, const weir_tensor *a)
   CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  c->st = check_factors(a, name, true);
-  if (c->st) return c->st;
+  TRY(check_factors(a, name, true));
   int64_t n = columns_of(a);
   weir_factor f = request_of(WEIR_FACTOR_SOLVE, a, n, n, n);
   weir_tensor *wide = c_call(c, batch_identity, a, f.dtype);
@@ -433,8 +431,7 @@ weir_status weir_cholesky(weir_tensor **out, const weir_tensor *a, bool upper)
   CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  c->st = check_factors(a, name, true);
-  if (c->st) return c->st;
+  TRY(check_factors(a, name, true));
   weir_factor f = request_of(WEIR_FACTOR_CHOLESKY, a, columns_of(a), columns_of(a), 0);
   weir_tensor *wide = c_call(c, copy_columns, a, f.dtype, !upper);
   factor_parts p = {.a = wide};
@@ -696,8 +693,7 @@ static weir_status check_cholesky_solve(const weir_tensor *b, const weir_tensor 
   if (b->dims < 2 || l->dims < 2)
     return fail_invalid("%s should have at least 2 dimensions, but has %d dimensions instead",
                         b->dims < 2 ? "b" : "u", b->dims < 2 ? b->dims : l->dims);
-  weir_status st = check_same_device(b, l);
-  if (st) return st;
+  TRY(check_same_device(b, l));
   if (b->dtype != l->dtype)
     return fail_invalid(
         "Expected b and A to have the same dtype, but found b of type %s and A of type %s instead.",
@@ -820,8 +816,7 @@ static weir_status eigh_columns(weir_tensor **values, weir_tensor **vectors, con
   CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  c->st = check_factors(a, name, true);
-  if (c->st) return c->st;
+  TRY(check_factors(a, name, true));
   int64_t n = columns_of(a);
   weir_factor f = request_of(WEIR_FACTOR_EIGH, a, n, n, 0);
   f.upper = upper;
@@ -877,8 +872,7 @@ static weir_status svd_thin(svd_parts *out, const weir_tensor *a, const char *na
   CALC(c);
   char batch[48];
   int64_t first = 0, at = 0;
-  c->st = check_factors(a, name, false);
-  if (c->st) return c->st;
+  TRY(check_factors(a, name, false));
   int64_t m = rows_of(a), n = columns_of(a);
   bool tall = m >= n;
   int64_t least = tall ? n : m, most = tall ? m : n;
@@ -1092,8 +1086,7 @@ weir_status weir_lstsq(weir_tensor **out, const weir_tensor *a, const weir_tenso
 static weir_status multiply_by(weir_tensor **t, const weir_tensor *by)
 {
   weir_tensor *product = NULL;
-  weir_status st = weir_matmul(&product, *t, by);
-  if (st) return st;
+  TRY(weir_matmul(&product, *t, by));
   weir_tensor_release(*t);
   *t = product;
   return WEIR_OK;
@@ -1118,8 +1111,7 @@ weir_status weir_matrix_power(weir_tensor **out, const weir_tensor *a, int64_t n
 {
   WEIR_OP(out, a);
   CALC(c);
-  c->st = check_square(a, "linalg.matrix_power");
-  if (c->st) return c->st;
+  TRY(check_square(a, "linalg.matrix_power"));
   if (n > 0) {
     WEIR_CASTS_WHERE(n > 1 ? AUTOCAST_MATMUL : AUTOCAST_NONE, a);
     return positive_power(out, a, (uint64_t)n);

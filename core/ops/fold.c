@@ -109,8 +109,7 @@ static weir_status check_unfold(blocks *b, const weir_tensor *a)
                         "other non-zero dimensions for input, but got: %s",
                         shape_format(&text, weir_tensor_shape(a)));
   b->size[0] = a->size[a->dims - 2], b->size[1] = a->size[a->dims - 1];
-  weir_status st = count_blocks(b);
-  if (st) return st;
+  TRY(count_blocks(b));
   if (b->count[0] < 1 || b->count[1] < 1)
     return fail_invalid(
         "Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
@@ -155,8 +154,7 @@ static weir_status check_fold(blocks *b, const weir_tensor *a, const int64_t *si
     return fail_invalid("Expected size of input's dimension 1 to be divisible by the product of "
                         "kernel_size, but got input.size(1)=%lld and kernel_size=(%lld, %lld).",
                         (long long)rows, PAIR(b->kernel));
-  weir_status st = count_blocks(b);
-  if (st) return st;
+  TRY(count_blocks(b));
   long long all = (long long)b->count[0] * b->count[1];
   if (all != columns || b->count[0] < 1 || b->count[1] < 1)
     return fail_invalid(

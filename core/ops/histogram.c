@@ -69,8 +69,7 @@ static weir_status range_of(double *least, double *most, const weir_tensor *a)
 {
   weir_scalar low, high;
   if (*least == *most && a->numel) {
-    weir_status st = extremes_of(&low, &high, a);
-    if (st) return st;
+    TRY(extremes_of(&low, &high, a));
     *least = low.dtype == WEIR_FLOAT64 ? low.f : (double)low.i;
     *most = high.dtype == WEIR_FLOAT64 ? high.f : (double)high.i;
   }

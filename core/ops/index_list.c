@@ -86,8 +86,7 @@ static weir_status check_list(const weir_tensor *t, const weir_tensor *const *in
     any = true;
     if (!is_mask(indices[i]) && !is_index(indices[i]))
       return fail_invalid("tensors used as indices must be long, int, byte or bool tensors");
-    weir_status st = check_same_device(t, indices[i]);
-    if (st) return st;
+    TRY(check_same_device(t, indices[i]));
   }
   if (!any) return fail_invalid("at least one index must be provided");
   for (int i = 0; i < count; i++)
@@ -213,10 +212,9 @@ static weir_status put_places(weir_tensor **places, weir_tensor **wide, const we
                               const weir_tensor *values)
 {
   text_buffer one, two;
-  weir_status st = list_places(places, a, indices, count);
-  if (st) return st;
+  TRY(list_places(places, a, indices, count));
   weir_shape shape = weir_tensor_shape(*places), both = shape;
-  st = shape_broadcast(&both, values->size, values->dims);
+  weir_status st = shape_broadcast(&both, values->size, values->dims);
   bool fits = !st && both.count == shape.count;
   for (int d = 0; d < shape.count && fits; d++)
     fits = both.size[d] == shape.size[d];
@@ -237,14 +235,12 @@ weir_status weir_index(weir_tensor **out, const weir_tensor *a, const weir_tenso
   if (count > 0) WEIR_REQUIRE(indices);
   INDEX_LIST l = {.count = 0};
   weir_indexing r;
-  weir_status st = make_list(&l, a, indices, count);
-  if (st) return st;
+  TRY(make_list(&l, a, indices, count));
   list_loop(&r, WEIR_INDEX_READ, &l, a);
-  st = tensor_new_beside(out, a, weir_shape_of(r.dims, r.size));
-  if (st) return st;
+  TRY(tensor_new_beside(out, a, weir_shape_of(r.dims, r.size)));
   r.values.data = (*out)->data;
   memcpy(r.values.stride, (*out)->stride, (size_t)r.dims * sizeof *r.values.stride);
-  st = indexing_run(&r, a, "index");
+  weir_status st = indexing_run(&r, a, "index");
   if (st) weir_tensor_drop(out);
   return st;
 }

@@ -45,8 +45,7 @@ weir_status indexing_run(weir_indexing *r, const weir_tensor *t, const char *nam
 {
   compute_target target;
   if (!r->count) return WEIR_OK;
-  weir_status st = compute_target_of(&target, device_of_tensor(t));
-  if (st) return st;
+  TRY(compute_target_of(&target, device_of_tensor(t)));
   if (!target.compute->index) return compute_target_lacks(&target, name);
   return compute_target_done(&target, target.compute->index(target.self, target.stream, r), name);
 }
@@ -102,8 +101,7 @@ static void slice_loop(weir_indexing *r, const weir_tensor *t, int dim, const we
 
 static weir_status check_select(const weir_tensor *a, int dim, const weir_tensor *index)
 {
-  weir_status st = check_same_device(a, index);
-  if (st) return st;
+  TRY(check_same_device(a, index));
   if (index->dims > 1) return fail_invalid("index_select(): Index is supposed to be a vector");
   if (!is_index(index))
     return fail_invalid("index_select(): Expected dtype int32 or int64 for index");
@@ -122,12 +120,11 @@ static weir_status select_slices(weir_tensor **out, const weir_tensor *a, int di
   int64_t bad;
   weir_shape shape = weir_tensor_shape(a);
   if (a->dims) shape.size[dim] = index->numel;
-  weir_status st = tensor_new_beside(out, a, shape);
-  if (st) return st;
+  TRY(tensor_new_beside(out, a, shape));
   indexing_begin(&r, WEIR_INDEX_READ, a);
   slice_loop(&r, a, dim, index, *out);
   r.bad = &bad;
-  st = indexing_run(&r, a, name);
+  weir_status st = indexing_run(&r, a, name);
   if (st == WEIR_EINVAL && device_of_tensor(a).type == WEIR_DEVICE_CPU)
     st = weir_fail(st, "index out of range in self");
   return drop_failed(out, st);
@@ -221,8 +218,7 @@ static weir_status check_copy_sizes(const weir_tensor *t, int dim, const weir_te
 static weir_status check_copy(const weir_tensor *t, int dim, const weir_tensor *index,
                               const weir_tensor *source)
 {
-  weir_status st = check_copy_dims(t, index, source);
-  if (st) return st;
+  TRY(check_copy_dims(t, index, source));
   if (index->dtype != WEIR_INT64)
     return fail_invalid("index_copy_(): Expected a long tensor for index, but got %s",
                         dtype_title(index->dtype));
@@ -291,8 +287,7 @@ static weir_status slices_in_place(weir_index_op op, weir_tensor *t, int dim,
 static weir_status times_alpha(weir_tensor **out, const weir_tensor *source, weir_scalar alpha)
 {
   weir_scalar as;
-  weir_status st = scalar_for(&as, alpha, source->dtype);
-  if (st) return st;
+  TRY(scalar_for(&as, alpha, source->dtype));
   bool one = as.dtype == WEIR_FLOAT64 ? as.f == 1 : as.dtype != WEIR_COMPLEX64 && as.i == 1;
   if (!one) return weir_mul_scalar(out, source, as);
   *out = weir_tensor_retain((weir_tensor *)source);

@@ -149,8 +149,7 @@ static weir_status resample_enqueue(weir_resample *r, const weir_tensor *from,
                                     const weir_tensor *to)
 {
   compute_target t;
-  weir_status st = compute_target_of(&t, device_of_tensor(to));
-  if (st) return st;
+  TRY(compute_target_of(&t, device_of_tensor(to)));
   if (!t.compute->resample) return compute_target_lacks(&t, "interpolate");
   r->from = from->data;
   r->to = to->data;
@@ -187,11 +186,10 @@ weir_status weir_interpolate(weir_tensor **out, const weir_tensor *a,
   WEIR_OP(out, a, options);
   WEIR_CASTS_WHERE(options->mode == WEIR_INTERPOLATE_AREA ? AUTOCAST_NONE : AUTOCAST_RESAMPLING, a);
   weir_resample r = {.align = options->align_corners};
-  weir_status st = check_mode(a, options);
-  if (!st) st = fill_resample(&r, a, options);
-  if (st) return st;
+  TRY(check_mode(a, options));
+  TRY(fill_resample(&r, a, options));
   r.kind = mode_rows[options->mode].kind;
   if (options->mode == WEIR_INTERPOLATE_AREA) return average_area(out, a, &r);
-  st = check_resample(a, &r);
+  weir_status st = check_resample(a, &r);
   return st ? st : resample_run(out, a, &r, a->dims - 2);
 }

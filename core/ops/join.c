@@ -13,8 +13,7 @@ static weir_status check_list(const weir_tensor *const *tensors, int count, cons
   for (int i = 0; i < count; i++)
     if (!tensors[i]) return fail_invalid("tensor %d of the list is NULL", i);
   for (int i = 1; i < count; i++) {
-    weir_status st = check_same_device(tensors[0], tensors[i]);
-    if (st) return st;
+    TRY(check_same_device(tensors[0], tensors[i]));
   }
   return WEIR_OK;
 }

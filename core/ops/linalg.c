@@ -108,8 +108,7 @@ static weir_status contract_dims(contracted *x, const weir_tensor *t, const int 
   x->count = count;
   x->asked = dims;
   for (int i = 0; i < count; i++) {
-    weir_status st = dim_resolve(&x->dims[i], dims[i], t->dims);
-    if (st) return st;
+    TRY(dim_resolve(&x->dims[i], dims[i], t->dims));
   }
   return WEIR_OK;
 }
@@ -351,12 +350,11 @@ weir_status weir_multi_dot(weir_tensor **out, const weir_tensor *const *tensors,
   if (count < 2) return fail_invalid("multi_dot(): expected at least 2 tensors but got %d", count);
   for (int i = 0; i < count; i++)
     if (!tensors[i]) return fail_invalid("%s: tensors[%d] is NULL", __func__, i);
-  weir_status st = check_chain(tensors, count);
-  if (st) return st;
+  TRY(check_chain(tensors, count));
   chain c = {.matrix = malloc((size_t)count * sizeof(weir_tensor *)), .count = count};
   if (!c.matrix) return fail_memory("%d matrices", count);
   memcpy(c.matrix, tensors, (size_t)count * sizeof(weir_tensor *));
-  st = run_chain(out, &c);
+  weir_status st = run_chain(out, &c);
   free(c.matrix);
   free(c.cut);
   return st;
@@ -385,9 +383,8 @@ static weir_status check_rows(const weir_tensor *a, const weir_tensor *b)
 static weir_status check_distance(const weir_tensor *a, const weir_tensor *b, double p)
 {
   weir_dtype d = a->dtype, e = b->dtype;
-  weir_status st = check_same_device(a, b);
-  if (!st) st = check_rows(a, b);
-  if (st) return st;
+  TRY(check_same_device(a, b));
+  TRY(check_rows(a, b));
   if (!dtype_is_floating(d) || !dtype_is_floating(e))
     return fail_invalid("cdist only supports floating-point dtypes, X%d got: %s",
                         dtype_is_floating(d) ? 2 : 1, dtype_title(dtype_is_floating(d) ? e : d));
@@ -466,11 +463,9 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
 {
   WEIR_OP(out, a, b);
   WEIR_CASTS(CDIST, a, b);
-  weir_status st = check_distance(a, b, p);
-  if (st) return st;
+  TRY(check_distance(a, b, p));
   weir_shape shape = weir_shape_of(a->dims - 2, a->size);
-  st = shape_broadcast(&shape, b->size, b->dims - 2);
-  if (st) return st;
+  TRY(shape_broadcast(&shape, b->size, b->dims - 2));
   if (shape.count + 3 > WEIR_DIMS)
     return fail_unsupported("cdist: more than %d dimensions of batch", WEIR_DIMS - 3);
   int64_t m = a->size[a->dims - 2], n = b->size[b->dims - 2], k = a->size[a->dims - 1], all = m * n;
@@ -481,7 +476,7 @@ weir_status weir_cdist(weir_tensor **out, const weir_tensor *a, const weir_tenso
     return weir_zeros(out, shape, OPTIONS_ON(a, a->dtype));
   }
   if (p == 2 && (m > CDIST_FEW || n > CDIST_FEW)) return distance_by_product(out, a, b);
-  st = check_distance_dtypes(a, b);
+  weir_status st = check_distance_dtypes(a, b);
   return st ? st : distance_by_rows(out, a, b, shape, p);
 }
 
@@ -514,11 +509,10 @@ weir_status weir_kron(weir_tensor **out, const weir_tensor *a, const weir_tensor
 static weir_status check_cross(const weir_tensor *a, const weir_tensor *b, int dim, int *at)
 {
   weir_shape shape = shape_of_tensor(a);
-  weir_status st = check_same_device(a, b);
-  if (st) return st;
+  TRY(check_same_device(a, b));
   if (a->dims != b->dims)
     return fail_invalid("linalg.cross: inputs must have the same number of dimensions.");
-  st = dim_resolve(at, dim, a->dims);
+  weir_status st = dim_resolve(at, dim, a->dims);
   if (!st && (!a->dims || a->size[*at] != 3 || b->size[*at] != 3))
     st = fail_invalid("linalg.cross: inputs dimension %d must have length 3. Got %lld and %lld",
                       dim, (long long)(a->dims ? a->size[*at] : 1),

@@ -26,8 +26,7 @@ static weir_status run_places(weir_tensor **out, weir_places *p, const weir_tens
   int64_t chunks = (p->count + WEIR_PLACES_CHUNK - 1) / WEIR_PLACES_CHUNK;
   weir_device device = device_of_tensor(dense);
   bool known = total >= 0;
-  c->st = compute_target_of(&target, device);
-  if (c->st) return c->st;
+  TRY(compute_target_of(&target, device));
   if (!target.compute->places) return compute_target_lacks(&target, name);
   weir_tensor *sums = c_call(c, tensor_new, WEIR_INT64, device, false, weir_shape(chunks + 1));
   if (c->st) return c->st;
@@ -145,8 +144,7 @@ static weir_status check_fill_shape(const weir_tensor *t, const weir_tensor *mas
 {
   text_buffer one, two;
   weir_shape shape = weir_tensor_shape(t);
-  weir_status st = shape_broadcast(&shape, mask->size, mask->dims);
-  if (st) return st;
+  TRY(shape_broadcast(&shape, mask->size, mask->dims));
   if (shape.count == t->dims && !memcmp(shape.size, t->size, (size_t)t->dims * sizeof *t->size))
     return WEIR_OK;
   return fail_invalid("output with shape %s doesn't match the broadcast shape %s",
@@ -273,8 +271,7 @@ static weir_status masked_part(weir_tensor **places, weir_tensor **part, const w
                                const weir_tensor *mask, const weir_tensor *source)
 {
   CALC(c);
-  c->st = mask_places(places, mask, weir_tensor_shape(t), "masked_scatter");
-  if (c->st) return c->st;
+  TRY(mask_places(places, mask, weir_tensor_shape(t), "masked_scatter"));
   if (source->numel < (*places)->numel)
     return fail_invalid("Number of elements of source < number of ones in mask");
   weir_tensor *row = c_reshape(c, source, weir_shape(source->numel));
@@ -317,8 +314,7 @@ weir_status weir_repeat_interleave(weir_tensor **out, const weir_tensor *a, int6
   int d;
   weir_shape shape = weir_tensor_shape(a), each = shape;
   if (repeats < 0) return fail_invalid("Repeats must be non-negative");
-  c->st = dim_resolve(&d, dim, a->dims);
-  if (c->st) return c->st;
+  TRY(dim_resolve(&d, dim, a->dims));
   if (!a->dims) each = shape = weir_shape(1);
   if (shape.count == WEIR_MAX_DIMS)
     return fail_invalid("repeat_interleave: a tensor of %d dimensions has no room for one more",

@@ -83,8 +83,7 @@ static weir_status side_of(side *s, const weir_tensor *t, bool right)
   describe_gemm(s, t, right, &row, &column);
   s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
   if (!s->trans || row_major(s->columns, s->rows, column, row, &s->ld)) return WEIR_OK;
-  weir_status st = loop_dense(&s->copy, t);
-  if (st) return st;
+  TRY(loop_dense(&s->copy, t));
   describe_gemm(s, s->copy, right, &row, &column);
   s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
   return WEIR_OK;
@@ -169,9 +168,8 @@ static weir_status multiply_matrices(const weir_tensor *out, const weir_tensor *
   compute_target t;
   weir_gemm g;
   if (!out->numel) return WEIR_OK;
-  weir_status st = side_of(&p.a, a, false);
-  if (st) return st;
-  st = side_of(&p.b, b, true);
+  TRY(side_of(&p.a, a, false));
+  weir_status st = side_of(&p.b, b, true);
   if (!st) st = compute_target_of(&t, device_of_tensor(out));
   if (!st) {
     g.dtype = out->dtype;
@@ -293,8 +291,7 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 
 static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const char *name)
 {
-  weir_status st = check_same_device(a, b);
-  if (st) return st;
+  TRY(check_same_device(a, b));
   if (a->dims != 2)
     return fail_invalid("%s: self must be a matrix, got %d-D tensor", name, a->dims);
   if (b->dims != 2)
@@ -317,8 +314,7 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_OP(out, a, b);
   WEIR_CASTS(MATMUL, a, b);
-  weir_status st = check_same_device(a, b);
-  if (st) return st;
+  TRY(check_same_device(a, b));
   if (a->dims != 3) return fail_invalid("batch1 must be a 3D tensor");
   if (b->dims != 3) return fail_invalid("batch2 must be a 3D tensor");
   if (a->size[0] != b->size[0])
@@ -327,7 +323,7 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
                         (long long)a->size[0], (long long)a->size[2], (long long)b->size[0],
                         (long long)b->size[1]);
   weir_shape batch = weir_shape_of(1, a->size);
-  st = check_bmm(&batch, a, b, a->size[2], b->size[1]);
+  weir_status st = check_bmm(&batch, a, b, a->size[2], b->size[1]);
   return st ? st : product_of(out, weir_shape(a->size[0], a->size[1], b->size[2]), a, b, &batch);
 }
 
@@ -554,11 +550,9 @@ static weir_status matmul_shape(weir_shape *batch, const weir_tensor *a, const w
 static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   weir_shape batch;
-  weir_status st = matmul_shape(&batch, a, b);
-  if (st) return st;
+  TRY(matmul_shape(&batch, a, b));
   int64_t k = a->size[a->dims - 1], k2 = b->size[b->dims == 1 ? 0 : b->dims - 2];
-  st = check_bmm(&batch, a, b, k, k2);
-  if (st) return st;
+  TRY(check_bmm(&batch, a, b, k, k2));
   weir_shape shape = batch;
   if (a->dims > 1) shape.size[shape.count++] = a->size[a->dims - 2];
   if (b->dims > 1) shape.size[shape.count++] = b->size[b->dims - 1];
@@ -595,8 +589,7 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
   WEIR_OP(out, a, weight);
   WEIR_CASTS(MATMUL, a, weight, bias);
   CALC(c);
-  c->st = check_same_device(a, weight);
-  if (c->st) return c->st;
+  TRY(check_same_device(a, weight));
   if (!a->dims || !weight->dims)
     return fail_invalid("both arguments to linear need to be at least 1D, but they are %dD and %dD",
                         a->dims, weight->dims);

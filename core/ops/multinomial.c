@@ -100,8 +100,7 @@ weir_status weir_multinomial(weir_tensor **out, const weir_tensor *probabilities
   WEIR_UNRECORDED;
   CALC(c);
   bool raced = !replacement || num_samples == 1;
-  c->st = check_draws(probabilities, num_samples, replacement);
-  if (c->st) return c->st;
+  TRY(check_draws(probabilities, num_samples, replacement));
   weir_shape shape = shape_of_tensor(probabilities);
   int64_t categories = shape.size[shape.count - 1];
   shape.size[shape.count - 1] = num_samples;

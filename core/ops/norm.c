@@ -91,8 +91,7 @@ static weir_status run_norm(weir_tensor **out, weir_norm_request *q, const weir_
 {
   CALC(c);
   compute_target t;
-  c->st = compute_target_of(&t, device_of_tensor(a));
-  if (c->st) return c->st;
+  TRY(compute_target_of(&t, device_of_tensor(a)));
   if (!t.compute->norm) return compute_target_lacks(&t, "norm");
   weir_tensor *x = c_contiguous(c, a);
   weir_tensor *g = grad ? c_contiguous(c, grad) : NULL;
@@ -438,8 +437,7 @@ weir_status weir_group_norm(weir_tensor **out, const weir_tensor *a, int64_t gro
 {
   WEIR_OP(out, a);
   WEIR_CASTS(NORMALISATION, a, weight, bias);
-  weir_status st = check_group_norm(a, groups, weight, bias);
-  if (st) return st;
+  TRY(check_group_norm(a, groups, weight, bias));
   if (!a->numel) return tensor_new_beside(out, a, shape_of_tensor(a));
   int64_t area = a->numel / a->size[0] / a->size[1];
   weir_norm_request q = {.kind = WEIR_NORM_LAYER,
@@ -532,8 +530,7 @@ weir_status weir_dropout(weir_tensor **out, const weir_tensor *a, double p, bool
                          weir_generator *g)
 {
   WEIR_OP(out, a);
-  weir_status st = check_probability(p);
-  if (st) return st;
+  TRY(check_probability(p));
   if (training && p > 0 && a->numel) return run_dropout(out, a, p, shape_of_tensor(a), g);
   *out = weir_tensor_retain((weir_tensor *)a);
   return WEIR_OK;

@@ -31,8 +31,7 @@ static weir_status order_enqueue(const ordering *o, weir_tensor *values, weir_te
                       .from = o->from,
                       .keep = o->keep};
   if (!values->numel) return WEIR_OK;
-  weir_status st = compute_target_of(&t, device_of_tensor(values));
-  if (st) return st;
+  TRY(compute_target_of(&t, device_of_tensor(values)));
   if (!t.compute->sort_rows) return compute_target_lacks(&t, o->name);
   return compute_target_done(&t, t.compute->sort_rows(t.self, t.stream, &s), o->name);
 }
@@ -116,11 +115,10 @@ weir_status weir_topk(weir_tensor **values, weir_tensor **indices, const weir_te
 {
   WEIR_OP_BOTH(values, indices, a);
   ordering o = {.descending = largest, .keep = k, .name = "topk", .kind = RECORD_TOPK};
-  weir_status st = dim_resolve(&o.dim, dim, a->dims);
-  if (st) return st;
+  TRY(dim_resolve(&o.dim, dim, a->dims));
   if (k < 0 || k > (a->dims ? a->size[o.dim] : 1))
     return fail_invalid("selected index k out of range");
-  st = no_complex("topk", a);
+  weir_status st = no_complex("topk", a);
   if (!st && a->dtype == WEIR_BOOL)
     st = fail_unsupported("topk does not support bool dtypes on CPU");
   if (!a->dims) o.keep = 1; /* as a scalar is: no dimension could have none */

@@ -151,8 +151,7 @@ static weir_status check_reach(const weir_tensor *t, const border *b, int d, wei
 {
   text_buffer text;
   int64_t size = t->size[d], before = b->before[d], after = b->after[d], with;
-  weir_status st = size_with(&with, size, before, after);
-  if (st) return st;
+  TRY(size_with(&with, size, before, after));
   if (mode == WEIR_PAD_REFLECT && (before >= size || after >= size))
     return fail_invalid("Argument #%d: Padding size should be less than the corresponding input "
                         "dimension, but got: padding (%lld, %lld) at dimension %d of input %s",
@@ -219,8 +218,7 @@ weir_status weir_pad(weir_tensor **out, const weir_tensor *t, const int64_t *pad
   WEIR_OP(out, t);
   if (count > 0) WEIR_REQUIRE(padding);
   border b;
-  weir_status st = border_of(&b, t, padding, count);
-  if (st) return st;
+  TRY(border_of(&b, t, padding, count));
   switch (mode) {
   case WEIR_PAD_CONSTANT:
     return pad_constant(out, t, &b, value);

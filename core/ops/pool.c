@@ -36,8 +36,7 @@ static weir_status pool_enqueue(weir_pool *q, const pooling *p, const weir_tenso
   q->divisor = p->divisor;
   memcpy(q->axis, p->axis, sizeof q->axis);
   if (!to->numel) return WEIR_OK;
-  weir_status st = compute_target_of(&t, device_of_tensor(to));
-  if (st) return st;
+  TRY(compute_target_of(&t, device_of_tensor(to)));
   if (!t.compute->pool) return compute_target_lacks(&t, p->name);
   return compute_target_done(&t, t.compute->pool(t.self, t.stream, q), p->name);
 }
@@ -447,15 +446,14 @@ weir_status weir_max_pool1d(weir_tensor **out, const weir_tensor *a,
     fill_axes(&p, a, options);
     asked = p.axis[2];
   }
-  weir_status st = check_max_pool1d(a, &asked);
-  if (!st) st = check_axis(&p, &asked, options->ceil_mode);
-  if (st) return st;
+  TRY(check_max_pool1d(a, &asked));
+  TRY(check_axis(&p, &asked, options->ceil_mode));
   p.axis[2] = asked;
   size_axis(&p.axis[2], options->ceil_mode);
   if (p.axis[2].out < 1)
     return fail_invalid("max_pool1d() Invalid computed output size: %lld",
                         (long long)p.axis[2].out);
-  st = check_pool_dtype(&p, a);
+  weir_status st = check_pool_dtype(&p, a);
   return st ? st : pool_run(out, NULL, a, &p);
 }
 

@@ -51,8 +51,7 @@ weir_status weir_generator_new(weir_generator **out, weir_device device)
 {
   WEIR_REQUIRE_OUT(out);
   weir_generator *of;
-  weir_status st = weir_default_generator(&of, device);
-  if (st) return st;
+  TRY(weir_default_generator(&of, device));
   weir_generator *g = calloc(1, sizeof *g);
   if (!g) return fail_memory("a generator");
   g->owned = true;
@@ -117,8 +116,7 @@ weir_status weir_manual_seed_device(weir_device device, uint64_t seed)
 weir_status reserve_numbers(weir_generator_state *out, weir_device device, uint64_t blocks)
 {
   weir_generator *g = NULL;
-  weir_status st = weir_default_generator(&g, device);
-  if (st) return st;
+  TRY(weir_default_generator(&g, device));
   *out =
       (weir_generator_state){weir_generator_initial_seed(g), atomic_fetch_add(&g->offset, blocks)};
   return WEIR_OK;
@@ -185,8 +183,7 @@ static weir_status make_drawn(graph_part **out, void *key)
 static weir_status draw_blocks(weir_random *r, weir_generator *g, weir_stream *stream)
 {
   graph_part *part = NULL;
-  weir_status st = stream ? graph_part_of(&part, stream, g, make_drawn) : WEIR_OK;
-  if (st) return st;
+  TRY(stream ? graph_part_of(&part, stream, g, make_drawn) : WEIR_OK);
   if (part) {
     drawn *d = (drawn *)part;
     r->base = (const uint64_t *)(const void *)d->at[0]->data;
@@ -225,12 +222,10 @@ static weir_status run_random(weir_random *r, const weir_tensor *t, weir_generat
   r->out = t->data;
   r->dtype = pairs ? WEIR_FLOAT32 : t->dtype;
   r->count = pairs ? 2 * t->numel : t->numel;
-  weir_status st = compute_target_of(&target, device_of_tensor(t));
-  if (st) return st;
+  TRY(compute_target_of(&target, device_of_tensor(t)));
   if (!target.compute->random) return compute_target_lacks(&target, "random");
   r->used = philox_blocks(r->count);
-  st = draw_blocks(r, g, target.place.stream);
-  if (st) return st;
+  TRY(draw_blocks(r, g, target.place.stream));
   return compute_target_done(&target, target.compute->random(target.self, target.stream, r),
                              "random");
 }
@@ -388,8 +383,7 @@ static weir_status check_permutation(int64_t n, weir_dtype d)
   weir_scalar last;
   if (d == WEIR_BOOL || d == WEIR_COMPLEX64) return not_implemented("randperm", WEIR_CPU, d);
   if (n && dtype_is_integral(d)) {
-    weir_status st = scalar_for(&last, weir_int(n - 1), d);
-    if (st) return st;
+    TRY(scalar_for(&last, weir_int(n - 1), d));
   }
   if (d == WEIR_FLOAT16 && n > 2049)
     return fail_invalid("n cannot be greater than 2049 for Half type.");

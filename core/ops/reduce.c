@@ -29,8 +29,7 @@ weir_status reduction_mask(uint32_t *out, const weir_tensor *a, const int *dims,
   uint32_t mask = 0;
   for (int i = 0; i < count; i++) {
     int d;
-    weir_status st = dim_resolve(&d, dims[i], a->dims);
-    if (st) return st;
+    TRY(dim_resolve(&d, dims[i], a->dims));
     if (mask >> d & 1) return fail_invalid("dim %d appears multiple times in the list of dims", d);
     mask |= 1u << d;
   }
@@ -76,8 +75,7 @@ static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *r
   const struct rule *rule = &rules[r->op];
   weir_dtype d = r->a->dtype;
   bool index = r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX;
-  weir_status st = rule->empty ? WEIR_OK : check_empty(r);
-  if (st) return st;
+  TRY(rule->empty ? WEIR_OK : check_empty(r));
   if (index && d == WEIR_COMPLEX64)
     return fail_unsupported("%s(): does not support complex input", r->name);
   if (r->op == WEIR_REDUCE_NANSUM && d == WEIR_COMPLEX64)
@@ -187,8 +185,7 @@ static weir_status enqueue_reduction(const reduction *r, weir_reduce *q, weir_te
   fill_reduce(q, r, out);
   fill_other(q, other);
   if (!q->outputs) return WEIR_OK;
-  weir_status st = compute_target_of(&t, device_of_tensor(out));
-  if (st) return st;
+  TRY(compute_target_of(&t, device_of_tensor(out)));
   if (!t.compute->reduce) return compute_target_lacks(&t, r->name);
   return compute_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
 }
@@ -441,14 +438,14 @@ static const char *const softmax_kernels[2][2] = {
 static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
 {
   int at;
-  weir_status st = dim_resolve(&at, dim, a->dims);
-  if (st) return st;
+  TRY(dim_resolve(&at, dim, a->dims));
   if (a->numel && !dtype_is_floating(a->dtype))
     return not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], device_of_tensor(a),
                            a->dtype);
   bool records = recorded(a);
   WEIR_UNRECORDED;
-  st = a->numel ? softmax(out, a, at, logarithm) : tensor_new_beside(out, a, shape_of_tensor(a));
+  weir_status st =
+      a->numel ? softmax(out, a, at, logarithm) : tensor_new_beside(out, a, shape_of_tensor(a));
   if (st || !records) return st;
   return record_of(out, a, logarithm ? RECORD_LOG_SOFTMAX : RECORD_SOFTMAX, at, 0, 0, 0);
 }

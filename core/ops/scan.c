@@ -50,8 +50,7 @@ static weir_status scan_enqueue(weir_scan_op op, const weir_tensor *a, weir_tens
                  .length = l.length,
                  .inner = l.inner};
   if (!out->numel) return WEIR_OK;
-  weir_status st = compute_target_of(&t, device_of_tensor(out));
-  if (st) return st;
+  TRY(compute_target_of(&t, device_of_tensor(out)));
   if (!t.compute->scan) return compute_target_lacks(&t, scan_rules[op].name);
   return compute_target_done(&t, t.compute->scan(t.self, t.stream, &s), scan_rules[op].name);
 }
@@ -63,8 +62,7 @@ static weir_status scan_run(weir_tensor **out, weir_tensor **index, weir_scan_op
   int at;
   weir_dtype d = a->dtype;
   bool widens = (op == WEIR_SCAN_CUMSUM || op == WEIR_SCAN_CUMPROD) && dtype_is_integral_or_bool(d);
-  c->st = dim_resolve(&at, dim, a->dims);
-  if (c->st) return c->st;
+  TRY(dim_resolve(&at, dim, a->dims));
   if (widens) d = WEIR_INT64;
   bool nothing = index && (!a->dims || !a->numel); /* there torch asks for no kernel */
   if (!nothing && !(scan_rules[op].computes >> d & 1))

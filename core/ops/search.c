@@ -24,8 +24,7 @@ static weir_status search_enqueue(weir_tensor *out, const weir_tensor *sorted,
                    .out_int32 = out->dtype == WEIR_INT32};
   if (!out->numel) return WEIR_OK;
   if (!length) return weir_zero_(out);
-  weir_status st = compute_target_of(&t, device_of_tensor(out));
-  if (st) return st;
+  TRY(compute_target_of(&t, device_of_tensor(out)));
   if (!t.compute->search) return compute_target_lacks(&t, "searchsorted");
   return compute_target_done(&t, t.compute->search(t.self, t.stream, &s), "searchsorted");
 }

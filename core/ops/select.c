@@ -9,8 +9,7 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
   WEIR_TENSOR truth = NULL;
   elementwise_call e;
   if (condition->dtype == WEIR_UINT8) { /* as torch, which warns that it will not be so forever */
-    weir_status st = weir_ne_scalar(&truth, condition, weir_int(0));
-    if (st) return st;
+    TRY(weir_ne_scalar(&truth, condition, weir_int(0)));
     condition = truth;
   }
   if (condition->dtype != WEIR_BOOL)
@@ -112,9 +111,8 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
   elementwise_call e;
   if (a->dtype != b->dtype)
     return fail_invalid("%s did not match %s", dtype_title(a->dtype), dtype_title(b->dtype));
-  weir_status st = check_bound("rtol", rtol);
-  if (!st) st = check_bound("atol", atol);
-  if (st) return st;
+  TRY(check_bound("rtol", rtol));
+  TRY(check_bound("atol", atol));
   e.op = WEIR_OP_CLOSE, e.count = 2, e.numbers = 0, e.has_alpha = false, e.has_p = true;
   e.self = NULL, e.t[0] = a, e.t[1] = b;
   e.p[0] = weir_float(rtol), e.p[1] = weir_float(atol), e.p[2] = weir_bool(equal_nan);

@@ -59,8 +59,7 @@ static weir_status complex_variance(weir_tensor **out, weir_tensor **mean, const
 static weir_status run_variance(weir_tensor **out, weir_tensor **mean, const variance *v)
 {
   uint32_t mask;
-  weir_status st = check_variance(v, &mask, mean != NULL);
-  if (st) return st;
+  TRY(check_variance(v, &mask, mean != NULL));
   if (v->a->dtype == WEIR_COMPLEX64) return complex_variance(out, mean, v, mask);
   reduction r = {.op = v->root ? WEIR_REDUCE_STD : WEIR_REDUCE_VAR,
                  .name = v->root ? "std" : "var",
@@ -130,8 +129,7 @@ static weir_status check_identity(const weir_tensor *a, double p, const int *dim
         "%s %g norm on an empty tensor because the operation does not have an identity", vector, p);
   for (int i = 0; i < count; i++) {
     int d;
-    weir_status st = dim_resolve(&d, dims[i], a->dims);
-    if (st) return st;
+    TRY(dim_resolve(&d, dims[i], a->dims));
     if (!a->size[d])
       return fail_invalid("%s %g norm on the dimension %dbecause this dimension is %s", vector, p,
                           dims[i], none);
@@ -220,15 +218,14 @@ static weir_status both_extremes(weir_tensor **least, weir_tensor **most, const 
   reduction r = {.op = WEIR_REDUCE_MIN, .name = "aminmax", .a = a, .keepdim = keepdim};
   if (a->dtype == WEIR_COMPLEX64)
     return fail_unsupported("aminmax not implemented for %s", dtype_title(WEIR_COMPLEX64));
-  weir_status st = reduction_mask(&r.mask, a, dims, count);
-  if (st) return st;
+  TRY(reduction_mask(&r.mask, a, dims, count));
   if (!count && !a->numel)
     return fail_invalid("aminmax(): cannot compute aminmax over an empty dimension as the "
                         "operation has no identity.");
   if (count && reduced_count(a, r.mask) == 0)
     return fail_invalid("aminmax: Expected reduction dim %d to have non-zero size.",
                         dims[0] < 0 ? dims[0] + a->dims : dims[0]);
-  st = reduction_run(least, NULL, &r);
+  weir_status st = reduction_run(least, NULL, &r);
   r.op = WEIR_REDUCE_MAX;
   if (!st && (st = reduction_run(most, NULL, &r))) weir_tensor_drop(least);
   return st;

@@ -173,11 +173,10 @@ static weir_status unique_along(const uniques *u, const weir_tensor *a, int dim,
 {
   int at;
   if (!a->dims) return fail_invalid("Dimension specified as %d but tensor has no dimensions", dim);
-  weir_status st = dim_resolve(&at, dim, a->dims);
-  if (st) return st;
+  TRY(dim_resolve(&at, dim, a->dims));
   if (a->dtype == WEIR_COMPLEX64)
     return not_implemented("unique_dim", device_of_tensor(a), WEIR_COMPLEX64);
-  st = a->numel ? unique_parts(u, a, at, consecutive) : no_parts(u, a, at);
+  weir_status st = a->numel ? unique_parts(u, a, at, consecutive) : no_parts(u, a, at);
   if (st) drop_uniques(u);
   return st;
 }

@@ -228,10 +228,9 @@ weir_status async_copy(weir_stream *stream, const char *op, enum weir_copy_way w
   const mem_heap *h = heap_of(stream);
   const weir_backend *b = h->pool->backend;
   op = called(op);
-  weir_status st = may_wait(h, op);
-  if (st) return st;
+  TRY(may_wait(h, op));
   uint64_t count = async_count(stream);
-  st = b->copy_done(b->self, h->stream, way, to, from, bytes);
+  weir_status st = b->copy_done(b->self, h->stream, way, to, from, bytes);
   if (st) return op_note(stream, op, st);
   async_complete(stream, count);
   return WEIR_OK;

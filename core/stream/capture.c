@@ -55,8 +55,7 @@ static weir_status part_of_capture(graph_part **out, weir_graph *g, void *key,
       *out = p;
       return WEIR_OK;
     }
-  weir_status st = make(out, key);
-  if (st) return st;
+  TRY(make(out, key));
   (*out)->key = key;
   (*out)->next = g->parts;
   g->parts = *out;
@@ -150,12 +149,11 @@ weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
 {
   WEIR_REQUIRE(graph);
   mem_heap *h;
-  weir_status st = stream_or_current(&h, NULL);
-  if (!st) st = may_begin(graph, h);
-  if (!st) st = enter_pool(graph, h, pool);
-  if (st) return st;
+  TRY(stream_or_current(&h, NULL));
+  TRY(may_begin(graph, h));
+  TRY(enter_pool(graph, h, pool));
   const weir_backend *b = h->pool->backend;
-  st = b->capture_begin(b->self, h->stream, mode);
+  weir_status st = b->capture_begin(b->self, h->stream, mode);
   if (!st) {
     graph->stream = h;
     graph->backend = b;
@@ -192,8 +190,7 @@ weir_status weir_graph_capture_end(weir_graph *graph)
 {
   WEIR_REQUIRE(graph);
   mem_heap *h;
-  weir_status st = stream_or_current(&h, NULL);
-  if (st) return st;
+  TRY(stream_or_current(&h, NULL));
   if (!graph->stream) return fail_invalid("the graph is not being captured: begin first");
   if (h != graph->stream) return fail_invalid("Capture must end on the same stream it began on.");
   return finish_capture(graph);

@@ -110,8 +110,7 @@ weir_status weir_current_stream(weir_stream **out, weir_device device)
 {
   WEIR_REQUIRE(out);
   attached_device *d = attached_device_of(device);
-  weir_status st = d ? WEIR_OK : attach_device(device, &d);
-  if (st) return st;
+  TRY(d ? WEIR_OK : attach_device(device, &d));
   *out = (weir_stream *)current_heap(d);
   return WEIR_OK;
 }

@@ -156,14 +156,13 @@ weir_status weir_event_query(bool *out, weir_event *event)
 {
   WEIR_OP_ON(out, event);
   *out = false;
-  weir_status st = askable(event);
-  if (st) return st;
+  TRY(askable(event));
   if (!event->native) {
     *out = true;
     return WEIR_OK;
   }
   const weir_backend *b = event->backend;
-  st = b->event_query(b->self, event->native, out);
+  weir_status st = b->event_query(b->self, event->native, out);
   if (!st && *out) note_good(event);
   return async_error(plain_of(event), "query", st);
 }
@@ -199,14 +198,13 @@ weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *
   bool first, second;
   float ms = 0;
   *out = 0;
-  weir_status st = comparable(start, end);
-  if (!st) st = weir_event_query(&first, start);
-  if (!st) st = weir_event_query(&second, end);
-  if (st) return st;
+  TRY(comparable(start, end));
+  TRY(weir_event_query(&first, start));
+  TRY(weir_event_query(&second, end));
   if (!first || !second)
     return fail_invalid("Both events must be completed before calculating elapsed time.");
   const weir_backend *b = start->backend;
-  st = b->event_elapsed(b->self, start->native, end->native, &ms);
+  weir_status st = b->event_elapsed(b->self, start->native, end->native, &ms);
   *out = ms;
   return async_error(plain_of(start), "elapsed_time", st);
 }

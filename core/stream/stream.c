@@ -228,15 +228,14 @@ weir_status weir_stream_query(bool *out, weir_stream *stream)
   WEIR_OP_ON(out);
   mem_heap *h;
   *out = false;
-  weir_status st = stream_or_current(&h, stream);
-  if (st) return st;
+  TRY(stream_or_current(&h, stream));
   const weir_backend *b = h->pool->backend;
   if (epoch_capturing(h))
     return fail_invalid("stream_query: operation not permitted when stream is capturing");
   if (!b->stream_query)
     return fail_unsupported("streams of the %s backend cannot be asked", b->name);
   uint64_t count = async_count((weir_stream *)h);
-  st = b->stream_query(b->self, h->stream, out);
+  weir_status st = b->stream_query(b->self, h->stream, out);
   if (!st && *out) async_complete((weir_stream *)h, count);
   return async_error((weir_stream *)h, "query", st);
 }
@@ -279,13 +278,12 @@ weir_status weir_synchronize(weir_device device)
   weir_stream *plain;
   if (device.type == WEIR_DEVICE_CPU) return WEIR_OK;
   if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
-  weir_status st = stream_pool(&p, device);
-  if (!st) st = weir_default_stream(&plain, device);
-  if (st) return st;
+  TRY(stream_pool(&p, device));
+  TRY(weir_default_stream(&plain, device));
   const weir_backend *b = p->backend;
   uint64_t count = async_count(plain);
   pthread_mutex_lock(&p->lock);
-  st = each_stream(p, not_captured);
+  weir_status st = each_stream(p, not_captured);
   if (!st && !b->device_sync) st = each_stream(p, sync_one);
   pthread_mutex_unlock(&p->lock);
   if (!st && b->device_sync) st = b->device_sync(b->self);

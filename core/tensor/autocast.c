@@ -247,8 +247,7 @@ weir_status weir_autocast_enter(weir_autocast *out, weir_device_type device_type
   autocast_state *now = &thread_autocast;
   WEIR_REQUIRE(out);
   out->open = false;
-  weir_status st = check_scope(device_type, o->dtype);
-  if (st) return st;
+  TRY(check_scope(device_type, o->dtype));
   for (int i = 0; i < 2; i++) {
     out->enabled[i] = now->on >> i & 1;
     out->dtype[i] = now->dtype[i];

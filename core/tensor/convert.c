@@ -55,12 +55,11 @@ weir_status tensor_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype 
   int64_t numel;
   if (!t->numel) return tensor_new(out, dtype, device, pinned, shape);
   *out = NULL;
-  weir_status st = shape_numel(&numel, shape, dtype);
-  if (!st) st = storage_new(&s, (uint64_t)numel * itemsize(dtype), device, pinned);
-  if (st) return st;
+  TRY(shape_numel(&numel, shape, dtype));
+  TRY(storage_new(&s, (uint64_t)numel * itemsize(dtype), device, pinned));
   bool own = t->dense || has_dense_strides(t);
   if (!own) strides_like(t, stride);
-  st = tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
+  weir_status st = tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
   if (!st) announce_made(*out);
   return st;
 }
@@ -140,8 +139,7 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
 {
   WEIR_OP(out, t, type);
   weir_options o = {.non_blocking = non_blocking};
-  weir_status st = weir_type_parse(&o.dtype, &o.device, type);
-  if (st) return st;
+  TRY(weir_type_parse(&o.dtype, &o.device, type));
   if (o.device.type == device_of_tensor(t).type) o.device = device_of_tensor(t);
   return weir_to(out, t, &o);
 }

@@ -88,11 +88,10 @@ static weir_status with_host(const weir_tensor *to, const weir_tensor *from, boo
   device_place p;
   const weir_tensor *host = on_host(from) ? from : to, *device = on_host(from) ? to : from;
   enum weir_copy_way way = host == from ? WEIR_COPY_TO_DEVICE : WEIR_COPY_TO_HOST;
-  weir_status st = device_place_of(&p, device_of_tensor(device));
-  if (st) return st;
+  TRY(device_place_of(&p, device_of_tensor(device)));
   if (!non_blocking)
     return async_copy(p.stream, "copy_", way, to->data, from->data, bytes_of_copy(from));
-  st = enqueue_copy(&p, way, to, from);
+  weir_status st = enqueue_copy(&p, way, to, from);
   return st ? st : keep_until_done(host, &p);
 }
 
@@ -101,12 +100,11 @@ static weir_status with_host(const weir_tensor *to, const weir_tensor *from, boo
 static weir_status device_to_device(const weir_tensor *to, const weir_tensor *from)
 {
   device_place p, s;
-  weir_status st = device_place_of(&p, device_of_tensor(to));
-  if (!st) st = device_place_of(&s, device_of_tensor(from));
-  if (!st) st = weir_stream_wait_stream(p.stream, s.stream);
-  if (st) return st;
+  TRY(device_place_of(&p, device_of_tensor(to)));
+  TRY(device_place_of(&s, device_of_tensor(from)));
+  TRY(weir_stream_wait_stream(p.stream, s.stream));
   const weir_backend *b = p.backend;
-  st = op_done(
+  weir_status st = op_done(
       p.stream, "copy_",
       b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of_copy(from)));
   if (!st && weir_stream_wait_stream(s.stream, p.stream)) st = async_sync(p.stream, "copy_");
@@ -209,8 +207,7 @@ static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
   weir_shape shape = weir_tensor_shape(to);
   if (to->dims == from->dims && !memcmp(to->size, from->size, to->dims * sizeof *to->size))
     return WEIR_OK;
-  weir_status st = shape_broadcast(&shape, from->size, from->dims);
-  if (st) return st;
+  TRY(shape_broadcast(&shape, from->size, from->dims));
   if (shape.count == to->dims && !memcmp(shape.size, to->size, to->dims * sizeof *to->size))
     return WEIR_OK;
   return fail_invalid("output with shape %s doesn't match the broadcast shape %s",

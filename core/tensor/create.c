@@ -150,11 +150,10 @@ weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
   uint64_t bytes = 0;
   tensor_storage *storage;
   if (!o.device.type) o.device = WEIR_CPU;
-  weir_status st = tensor_spec_of(&s, &o, weir_get_default_dtype());
-  if (!st) st = check_over(&bytes, &s, data, shape, strides);
-  if (!st) st = storage_over(&storage, data, bytes, s.device, NULL, NULL);
-  if (!st) st = tensor_make(out, storage, s.dtype, shape, strides, 0);
-  if (st) return st;
+  TRY(tensor_spec_of(&s, &o, weir_get_default_dtype()));
+  TRY(check_over(&bytes, &s, data, shape, strides));
+  TRY(storage_over(&storage, data, bytes, s.device, NULL, NULL));
+  TRY(tensor_make(out, storage, s.dtype, shape, strides, 0));
   storage->release = release; /* only now: a failure releases nothing */
   storage->context = context;
   return WEIR_OK;
@@ -318,9 +317,8 @@ static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar ste
 {
   weir_dtype wide = dtype_is_integral(t->dtype) ? WEIR_INT64 : WEIR_FLOAT64;
   weir_loop l;
-  weir_status st = scalar_for(&start, start, wide);
-  if (!st) st = scalar_for(&step, step, wide);
-  if (st) return st;
+  TRY(scalar_for(&start, start, wide));
+  TRY(scalar_for(&step, step, wide));
   l.op = WEIR_OP_RANGE;
   l.compute = wide;
   l.has_alpha = false;
@@ -342,8 +340,7 @@ weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, w
   const weir_scalar *three[] = {&start, &end, &step};
   bool integers = true;
   for (int i = 0; i < 3; i++) {
-    weir_status st = check_number(*three[i]);
-    if (st) return st;
+    TRY(check_number(*three[i]));
     if (three[i]->dtype == WEIR_COMPLEX64)
       return fail_invalid("value cannot be converted to type double without overflow");
     integers &= three[i]->dtype != WEIR_FLOAT64;

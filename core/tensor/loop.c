@@ -168,8 +168,7 @@ weir_status loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_dev
 
 weir_status compute_target_of(compute_target *out, weir_device device)
 {
-  weir_status st = device_place_of(&out->place, device);
-  if (st) return st;
+  TRY(device_place_of(&out->place, device));
   out->compute = out->place.backend->compute;
   out->self = out->place.backend->self;
   out->stream = out->place.native;

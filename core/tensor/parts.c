@@ -134,10 +134,9 @@ weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_
   WEIR_REQUIRE_OUT(out, t);
   weir_shape shape = shape_of_tensor(t);
   int64_t stride[WEIR_MAX_DIMS + 1] = {0};
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (!st) st = check_window(t->dims ? t->size[dim] : 1, dim, size, step);
-  if (!st) st = check_dim_count(t->dims + 1);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
+  TRY(check_window(t->dims ? t->size[dim] : 1, dim, size, step));
+  TRY(check_dim_count(t->dims + 1));
   for (int i = 0; i < t->dims; i++)
     stride[i] = t->stride[i];
   shape.size[t->dims] = size;
@@ -147,7 +146,7 @@ weir_status weir_unfold(weir_tensor **out, const weir_tensor *t, int dim, int64_
     shape.size[dim] = (t->size[dim] - size) / step + 1;
     if (__builtin_mul_overflow(stride[dim], step, &stride[dim])) stride[dim] = t->stride[dim];
   }
-  st = tensor_view(out, t, shape, stride, 0);
+  weir_status st = tensor_view(out, t, shape, stride, 0);
   return st || !recorded(t) ? st : record_of(out, t, RECORD_UNFOLD, dim, size, step, 0);
 }
 
@@ -158,9 +157,8 @@ weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, int64_t offse
   weir_shape shape = {0, {0}};
   int64_t stride[WEIR_MAX_DIMS] = {0}, at = 0;
   int one, two;
-  weir_status st = dim_resolve(&one, dim1, t->dims);
-  if (!st) st = dim_resolve(&two, dim2, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&one, dim1, t->dims));
+  TRY(dim_resolve(&two, dim2, t->dims));
   if (one == two) return fail_invalid("diagonal dimensions cannot be identical %d, %d", dim1, dim2);
   for (int i = 0; i < t->dims; i++) {
     if (i == one || i == two) continue;
@@ -176,7 +174,7 @@ weir_status weir_diagonal(weir_tensor **out, const weir_tensor *t, int64_t offse
   if (length > 0) at = offset >= 0 ? offset * t->stride[two] : -offset * t->stride[one];
   shape.size[shape.count] = length > 0 ? length : 0;
   stride[shape.count++] = t->stride[one] + t->stride[two];
-  st = tensor_view(out, t, shape, stride, at);
+  weir_status st = tensor_view(out, t, shape, stride, at);
   return st || !recorded(t) ? st : record_of(out, t, RECORD_DIAGONAL, offset, one, two, 0);
 }
 
@@ -186,8 +184,7 @@ static weir_status finish_numbers(weir_tensor **out, const weir_tensor *t, int d
                                   const int64_t *sizes, const int64_t *strides, weir_dtype dtype)
 {
   bool real = dtype != WEIR_COMPLEX64;
-  weir_status st = tensor_part(out, t, dims, sizes, strides, 0);
-  if (st) return st;
+  TRY(tensor_part(out, t, dims, sizes, strides, 0));
   (*out)->dtype = (uint8_t)dtype;
   if ((*out)->created != VIEW_NO_GRAD) (*out)->created = VIEW_AS_OTHER;
   if (!recorded(t)) return WEIR_OK;
@@ -200,8 +197,7 @@ weir_status weir_view_as_real(weir_tensor **out, const weir_tensor *t)
   int64_t sizes[WEIR_MAX_DIMS + 1], strides[WEIR_MAX_DIMS + 1];
   if (t->dtype != WEIR_COMPLEX64)
     return fail_invalid("view_as_real is only supported for complex tensors");
-  weir_status st = check_dim_count(t->dims + 1);
-  if (st) return st;
+  TRY(check_dim_count(t->dims + 1));
   for (int d = 0; d < t->dims; d++) {
     sizes[d] = t->size[d];
     strides[d] = 2 * t->stride[d];
@@ -236,8 +232,7 @@ weir_status weir_view_as_complex(weir_tensor **out, const weir_tensor *t)
     return fail_invalid("view_as_complex is only supported for half, float and double tensors, but "
                         "got a tensor of scalar type: %s",
                         dtype_title(t->dtype));
-  weir_status st = check_pairs(t);
-  if (st) return st;
+  TRY(check_pairs(t));
   for (int d = 0; d < t->dims - 1; d++)
     strides[d] = t->stride[d] / 2;
   return finish_numbers(out, t, t->dims - 1, t->size, strides, WEIR_COMPLEX64);
@@ -308,11 +303,10 @@ weir_status weir_movedim(weir_tensor **out, const weir_tensor *t, const int *sou
   if (count < 0 || count > (t->dims ? t->dims : 1))
     return fail_invalid("movedim: a tensor of %d dimensions has no %d to move", (int)t->dims,
                         count);
-  weir_status st = resolve_dims(from, source, count, t->dims);
-  if (!st) st = resolve_dims(to, destination, count, t->dims);
-  if (!st) st = check_moved(&taken, from, source, count, "source");
-  if (!st) st = check_moved(&placed, to, destination, count, "destination");
-  if (st) return st;
+  TRY(resolve_dims(from, source, count, t->dims));
+  TRY(resolve_dims(to, destination, count, t->dims));
+  TRY(check_moved(&taken, from, source, count, "source"));
+  TRY(check_moved(&placed, to, destination, count, "destination"));
   for (int i = 0; i < count && t->dims; i++)
     order[to[i]] = from[i];
   for (int i = 0; i < t->dims; i++) {
@@ -358,14 +352,12 @@ weir_status weir_unflatten(weir_tensor **out, const weir_tensor *t, int dim, wei
 {
   WEIR_REQUIRE_OUT(out, t);
   weir_shape shape = {0, {0}};
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
   if (sizes.count <= 0) return fail_invalid("unflatten: sizes must be non-empty");
   if (!t->dims)
     return fail_invalid("unflatten got an unexpected error: the tensor has no dimensions");
-  st = check_dim_count(t->dims - 1 + sizes.count);
-  if (!st) st = infer_part(&sizes, t->size[dim], dim);
-  if (st) return st;
+  TRY(check_dim_count(t->dims - 1 + sizes.count));
+  TRY(infer_part(&sizes, t->size[dim], dim));
   for (int i = 0; i < t->dims; i++)
     for (int k = 0; k < (i == dim ? sizes.count : 1); k++)
       shape.size[shape.count++] = i == dim ? sizes.size[k] : t->size[i];

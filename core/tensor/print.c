@@ -328,8 +328,7 @@ weir_status weir_tensor_to_string(char **out, const weir_tensor *t)
   pthread_mutex_lock(&lock);
   p.o = now;
   pthread_mutex_unlock(&lock);
-  weir_status st = take_shown(&p, &shown, t);
-  if (st) return st;
+  TRY(take_shown(&p, &shown, t));
   p.shown = shown;
   p.real = format_of(shown, &p.o, false);
   if (t->dtype == WEIR_COMPLEX64) p.imag = format_of(shown, &p.o, true);

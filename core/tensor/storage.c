@@ -39,8 +39,7 @@ weir_status device_place_of(device_place *out, weir_device device)
     return WEIR_OK;
   }
   attached_device *d = attached_device_of(device);
-  weir_status st = d ? WEIR_OK : attach_device(device, &d);
-  if (st) return st;
+  TRY(d ? WEIR_OK : attach_device(device, &d));
   mem_heap *h = current_heap(d);
   *out = (device_place){h->pool->backend, (weir_stream *)h, h->stream};
   if (!out->backend->compute || !out->backend->copy)
@@ -137,8 +136,7 @@ weir_status storage_over(tensor_storage **out, void *data, uint64_t bytes, weir_
                          void (*release)(void *context), void *context)
 {
   *out = NULL;
-  weir_status st = check_device(device);
-  if (st) return st;
+  TRY(check_device(device));
   tensor_storage *s = storage_alloc(0);
   if (!s) return no_storage_memory(sizeof *s);
   *s = (tensor_storage){.refs = 1,

@@ -192,8 +192,7 @@ weir_status tensor_part(weir_tensor **out, const weir_tensor *t, int dims, const
 
 weir_status tensor_alias(weir_tensor **out, const weir_tensor *t)
 {
-  weir_status st = tensor_part(out, t, t->dims, t->size, t->stride, 0);
-  if (st) return st;
+  TRY(tensor_part(out, t, t->dims, t->size, t->stride, 0));
   (*out)->extras = (*out)->alias = true;
   atomic_fetch_add_explicit(&t->storage->aliases, 1, memory_order_relaxed);
   return WEIR_OK;

@@ -63,8 +63,7 @@ static weir_status infer_size(weir_shape *s, const weir_tensor *t)
   int at = -1;
   int64_t known = 1;
   bool over = false;
-  weir_status st = check_dim_count(s->count);
-  if (st) return st;
+  TRY(check_dim_count(s->count));
   for (int i = 0; i < s->count; i++) {
     if (s->size[i] >= 0) {
       over |= __builtin_mul_overflow(known, s->size[i], &known);
@@ -147,9 +146,8 @@ weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int 
 {
   WEIR_OP(out, t);
   weir_shape s = {0};
-  weir_status st = dim_resolve(&from, from, t->dims);
-  if (!st) st = dim_resolve(&to, to, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&from, from, t->dims));
+  TRY(dim_resolve(&to, to, t->dims));
   if (from > to)
     return fail_invalid("flatten() has invalid args: start_dim cannot come after end_dim");
   if (!t->dims) return weir_view(out, t, weir_shape(1));
@@ -170,9 +168,8 @@ weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
   WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
-  weir_status st = dim_resolve(&dim, dim, t->dims + 1);
-  if (!st) st = check_dim_count(t->dims + 1);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims + 1));
+  TRY(check_dim_count(t->dims + 1));
   for (int i = v.shape.count++; i > dim; i--) {
     v.shape.size[i] = v.shape.size[i - 1];
     v.stride[i] = v.stride[i - 1];
@@ -187,8 +184,7 @@ weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
   WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
   if (t->dims && t->size[dim] == 1) take_out(&v, dim);
   return finish_as(out, t, &v, 0, RECORD_SHAPE, 0, 0, 0);
 }
@@ -210,8 +206,7 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
   int64_t numel;
   view v = {.shape = shape};
   int more = shape.count - t->dims;
-  weir_status st = check_dim_count(shape.count);
-  if (st) return st;
+  TRY(check_dim_count(shape.count));
   if (more < 0)
     return fail_invalid("expand(%s{%s}, size=%s): the number of sizes provided (%d) must be "
                         "greater or equal to the number of dimensions in the tensor (%d)",
@@ -230,7 +225,7 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
       return bad_expand(t, shape, i, size);
     v.stride[i] = v.shape.size[i] == size ? stride : 0;
   }
-  st = shape_numel(&numel, v.shape, t->dtype);
+  weir_status st = shape_numel(&numel, v.shape, t->dtype);
   return st ? st : finish_as(out, t, &v, 0, RECORD_EXPAND, 0, 0, 0);
 }
 
@@ -259,16 +254,15 @@ weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b
   WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
-  weir_status st = dim_resolve(&a, a, t->dims);
-  if (!st) st = dim_resolve(&b, b, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&a, a, t->dims));
+  TRY(dim_resolve(&b, b, t->dims));
   if (t->dims) {
     v.shape.size[a] = t->size[b];
     v.shape.size[b] = t->size[a];
     v.stride[a] = t->stride[b];
     v.stride[b] = t->stride[a];
   }
-  st = finish_view(out, t, &v, 0);
+  weir_status st = finish_view(out, t, &v, 0);
   return st || !recorded(t) ? st : record_transpose(out, t, a, b);
 }
 
@@ -288,8 +282,7 @@ weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *ord
   unsigned seen = 0;
   for (int i = 0; i < t->dims; i++) {
     int d;
-    weir_status st = dim_resolve(&d, order[i], t->dims);
-    if (st) return st;
+    TRY(dim_resolve(&d, order[i], t->dims));
     if (seen >> d & 1) return fail_invalid("permute(): duplicate dims are not allowed.");
     seen |= 1u << d;
     v.shape.size[i] = t->size[d];
@@ -329,8 +322,7 @@ weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t
 {
   WEIR_REQUIRE_OUT(out, t);
   if (!t->dims) return fail_invalid("slice() cannot be applied to a 0-dim tensor.");
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
   if (step <= 0) return fail_invalid("slice step must be positive");
   int64_t size = t->size[dim];
   start = clamp_index(start < 0 ? start + size : start, 0, size);
@@ -345,8 +337,7 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
   WEIR_REQUIRE_OUT(out, t);
   if (!t->dims) return fail_invalid("narrow() cannot be applied to a 0-dim tensor.");
   if (length < 0) return fail_invalid("narrow(): length must be non-negative.");
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
   int64_t size = t->size[dim];
   if (start < -size || start > size) return out_of_range("start", -size, size, start);
   if (start < 0) start += size;
@@ -363,8 +354,7 @@ weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_
   view v;
   view_of(&v, t);
   if (!t->dims) return fail_invalid("select() cannot be applied to a 0-dim tensor.");
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
   int64_t size = t->size[dim];
   if (index < -size || index >= size)
     return fail_invalid("select(): index %lld out of range for tensor of size %s at dimension %d",
@@ -396,8 +386,7 @@ weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int 
   if (!t->dims) return fail_invalid("chunk expects at least a 1-dimensional tensor");
   if (chunks <= 0)
     return fail_invalid("chunk expects `chunks` to be greater than 0, got: %d", chunks);
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
   int64_t size = t->size[dim], each = size / chunks + (size % chunks != 0);
   return pieces(out, count, t, dim, each, each ? size / each + (size % each != 0) : chunks);
 }
@@ -411,8 +400,7 @@ weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tenso
   if (size < 0)
     return fail_invalid("split expects split_size be non-negative, but got split_size=%lld",
                         (long long)size);
-  weir_status st = dim_resolve(&dim, dim, t->dims);
-  if (st) return st;
+  TRY(dim_resolve(&dim, dim, t->dims));
   int64_t whole = t->size[dim];
   if (!size && whole)
     return fail_invalid(
