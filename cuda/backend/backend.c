@@ -88,10 +88,9 @@ static weir_status cuda_segment_alloc(void *self, uint64_t bytes, uint64_t *addr
   *address = at;
   if (at % ADDRESS_UNIT == 0 && (at + bytes) >> 48 == 0) return WEIR_OK;
   (void)cuda_segment_free(self, at, bytes);
-  return cuda_fail_as(WEIR_ENOTSUP,
-                      "cuMemAlloc on cuda:%d gave 0x%llx, which is not a multiple of %d below "
-                      "2^48",
-                      d->index, (unsigned long long)at, ADDRESS_UNIT);
+  return cuda_unsupported(
+      "cuMemAlloc on cuda:%d gave 0x%llx, which is not a multiple of %d below 2^48", d->index,
+      (unsigned long long)at, ADDRESS_UNIT);
 }
 
 _Static_assert(WEIR_HOST_PORTABLE == CU_MEMHOSTALLOC_PORTABLE &&
@@ -321,8 +320,7 @@ static weir_status start_driver(const cuda_core *core, int *count)
   if (st) return st;
   CUresult r = weir_cuda.cuDeviceGetCount(&device_count);
   if (r) return driver_fail(r, "CUDA is not available: cuDeviceGetCount");
-  if (!device_count)
-    return cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no device");
+  if (!device_count) return cuda_unsupported("CUDA is not available: the driver has no device");
   if (device_count > DEVICES) device_count = DEVICES;
   *count = device_count;
   return WEIR_OK;

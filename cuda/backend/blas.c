@@ -210,11 +210,10 @@ static size_t workspace_of(const cuda_device_state *d)
 static weir_status missing(const cuda_device_state *d, int refused)
 {
   if (refused)
-    return cuda_fail_as(WEIR_ENOTSUP,
-                        "matmul: cuBLAS was asked for, and cublasCreate failed "
-                        "on cuda:%d: status %d",
-                        d->index, refused);
-  return cuda_fail_as(WEIR_ENOTSUP, "matmul: cuBLAS was asked for, and %s", why);
+    return cuda_unsupported(
+        "matmul: cuBLAS was asked for, and cublasCreate failed on cuda:%d: status %d", d->index,
+        refused);
+  return cuda_unsupported("matmul: cuBLAS was asked for, and %s", why);
 }
 
 /* ---- triangles ------------------------------------------------------------------------------- */
@@ -244,13 +243,10 @@ weir_status cuda_blas_triangles(cuda_device_state *d, void *stream, const weir_f
   WEIR_CUDA_WITHIN(d, r, (h = handle_take(d->index, stream, &refused), CUDA_SUCCESS));
   if (r) return driver_fail(r, "solve_triangular: entering cuda:%d", d->index);
   if (!h && refused)
-    return cuda_fail_as(WEIR_ENOTSUP,
-                        "triangles on CUDA devices are solved by cuBLAS, and cublasCreate failed "
-                        "on cuda:%d: status %d",
-                        d->index, refused);
-  if (!h)
-    return cuda_fail_as(WEIR_ENOTSUP, "triangles on CUDA devices are solved by cuBLAS, and %s",
-                        why);
+    return cuda_unsupported("triangles on CUDA devices are solved by cuBLAS, and cublasCreate "
+                            "failed on cuda:%d: status %d",
+                            d->index, refused);
+  if (!h) return cuda_unsupported("triangles on CUDA devices are solved by cuBLAS, and %s", why);
   size_t bytes = workspace_of(d);
   weir_status st = cuda_core_calls->allocate(&room, bytes, d->index, stream);
   if (!st) {

@@ -52,9 +52,8 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
   int64_t each = c->kernel[0] * c->kernel[1] * c->oh * c->ow, all = c->n * c->c;
   if (!each || !all) return WEIR_OK;
   if (each > INT32_MAX || c->h > INT32_MAX || c->w > INT32_MAX)
-    return cuda_fail_as(WEIR_ENOTSUP,
-                        "conv2d: a channel of an image gives %lld elements, more than 2^31",
-                        (long long)each);
+    return cuda_unsupported("conv2d: a channel of an image gives %lld elements, more than 2^31",
+                            (long long)each);
   int64_t some = INT32_MAX / each;
   weir_status st = WEIR_OK;
   for (int64_t first = 0; first < all && !st; first += some)

@@ -451,12 +451,10 @@ bool cuda_convolves(void *self, const weir_convolution *c)
 static weir_status dnn_missing(const cuda_device_state *d, int refused)
 {
   if (refused)
-    return cuda_fail_as(WEIR_ENOTSUP,
-                        "convolution: cuDNN was asked for (WEIR_CUDNN=on), and cudnnCreate failed "
-                        "on cuda:%d: status %d",
-                        d->index, refused);
-  return cuda_fail_as(WEIR_ENOTSUP, "convolution: cuDNN was asked for (WEIR_CUDNN=on), and %s",
-                      why);
+    return cuda_unsupported("convolution: cuDNN was asked for (WEIR_CUDNN=on), and cudnnCreate "
+                            "failed on cuda:%d: status %d",
+                            d->index, refused);
+  return cuda_unsupported("convolution: cuDNN was asked for (WEIR_CUDNN=on), and %s", why);
 }
 
 /* By one of the plan's algorithms. Within the context. */
@@ -503,10 +501,9 @@ static weir_status run_plan(cuda_device_state *d, void *stream, dnn_handle *h, d
 static weir_status without_dnn(const cuda_device_state *d, int status)
 {
   if (mode != DNN_ON) return WEIR_OK;
-  return cuda_fail_as(WEIR_ENOTSUP,
-                      "convolution: cuDNN was asked for (WEIR_CUDNN=on), and cannot do this one on "
-                      "cuda:%d: status %d",
-                      d->index, status);
+  return cuda_unsupported("convolution: cuDNN was asked for (WEIR_CUDNN=on), and cannot do this "
+                          "one on cuda:%d: status %d",
+                          d->index, status);
 }
 
 weir_status cuda_convolve(void *self, void *stream, const weir_convolution *c, bool *done)

@@ -26,10 +26,9 @@ static weir_status take_entries(PFN_cuGetProcAddress_v12000 look)
     CUdriverProcAddressQueryResult found;
     CUresult r = look(e->name, &function, e->version, CU_GET_PROC_ADDRESS_DEFAULT, &found);
     if (r || !function)
-      return cuda_fail_as(WEIR_ENOTSUP,
-                          "CUDA is not available: the driver has no %s of version %d (error "
-                          "%d); Weir needs a driver of CUDA 12.0 or newer",
-                          e->name, e->version, (int)r);
+      return cuda_unsupported("CUDA is not available: the driver has no %s of version %d (error "
+                              "%d); Weir needs a driver of CUDA 12.0 or newer",
+                              e->name, e->version, (int)r);
     *(void **)e->at = function;
   }
   return WEIR_OK;
@@ -49,8 +48,8 @@ static weir_status initialise(void)
   const char *text = NULL;
   if (!r) return WEIR_OK;
   if (r == CUDA_ERROR_NO_DEVICE)
-    return cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no device "
-                                      "(CUDA_ERROR_NO_DEVICE; is CUDA_VISIBLE_DEVICES set?)");
+    return cuda_unsupported("CUDA is not available: the driver has no device "
+                            "(CUDA_ERROR_NO_DEVICE; is CUDA_VISIBLE_DEVICES set?)");
   (void)weir_cuda.cuGetErrorName(r, &text);
   return cuda_fail_as(WEIR_ECUDA, "CUDA is not available: cuInit: %s (%d)%s", text ? text : "error",
                       (int)r, hint(r));
@@ -61,15 +60,14 @@ weir_status driver_open(void)
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char *reason = dlerror();
-    return cuda_fail_as(WEIR_ENOTSUP,
-                        "CUDA is not available: Found no NVIDIA driver on your system: %s",
-                        reason ? reason : "libcuda.so.1 cannot be opened");
+    return cuda_unsupported("CUDA is not available: Found no NVIDIA driver on your system: %s",
+                            reason ? reason : "libcuda.so.1 cannot be opened");
   }
   PFN_cuGetProcAddress_v12000 look;
   *(void **)&look = dlsym(library, "cuGetProcAddress_v2");
   if (!look)
-    return cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: the driver has no "
-                                      "cuGetProcAddress_v2, so it is older than CUDA 12.0");
+    return cuda_unsupported("CUDA is not available: the driver has no cuGetProcAddress_v2, so it "
+                            "is older than CUDA 12.0");
   weir_status st = take_entries(look);
   return st ? st : initialise();
 }

@@ -88,7 +88,8 @@ typedef struct weir_driver {
 extern weir_driver weir_cuda; /* whole once driver_open() has succeeded */
 extern const cuda_core *cuda_core_calls;
 
-#define cuda_fail_as cuda_core_calls->fail
+#define cuda_fail_as          cuda_core_calls->fail
+#define cuda_unsupported(...) cuda_fail_as(WEIR_ENOTSUP, __VA_ARGS__)
 
 /* Opens and initialises the driver. Errors: ENOTSUP, ECUDA. */
 weir_status driver_open(void);

@@ -90,8 +90,8 @@ static weir_status builtin(cuda_device_state *d, void *stream, const weir_gemm *
   a.across = thin ? columns_of(d, &a) : 0;
   if (thin) blocks = (a.n + a.across - 1) / a.across;
   if (blocks > INT32_MAX)
-    return cuda_fail_as(WEIR_ENOTSUP, "matmul: a product of %lld x %lld is too large",
-                        (long long)g->m, (long long)g->n);
+    return cuda_unsupported("matmul: a product of %lld x %lld is too large", (long long)g->m,
+                            (long long)g->n);
   weir_status st = WEIR_OK;
   for (; a.first < g->batch && !st; a.first += most) {
     int64_t left = g->batch - a.first;

@@ -163,6 +163,5 @@ k_number k_number_of(const weir_number *n, weir_dtype compute)
 weir_status cuda_no_kernel(const char *what, weir_dtype dtype)
 {
   const char *name = (unsigned)dtype < WEIR_DTYPES ? scalar_type(dtype) : NULL;
-  return cuda_fail_as(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", what,
-                      name ? name : "unknown dtype");
+  return cuda_unsupported("\"%s\" not implemented for '%s'", what, name ? name : "unknown dtype");
 }

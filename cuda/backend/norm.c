@@ -18,9 +18,8 @@ weir_status cuda_norm(void *self, void *stream, const weir_norm_request *q)
   int k = k_float_kernel(WEIR_KERNEL_rows_norm_float16, q->dtype);
   if (k < 0) return cuda_no_kernel("norm", q->dtype);
   if (blocks > INT32_MAX)
-    return cuda_fail_as(WEIR_ENOTSUP,
-                        "norm: %lld rows of %lld elements are more than a launch takes",
-                        (long long)q->rows, (long long)q->each);
+    return cuda_unsupported("norm: %lld rows of %lld elements are more than a launch takes",
+                            (long long)q->rows, (long long)q->each);
   return cuda_launch(self, stream, (enum kernel_id)k, (launch_grid){(uint32_t)blocks, 1, 1}, &a,
                      "norm");
 }

@@ -21,8 +21,8 @@ weir_status cuda_softmax(void *self, void *stream, const weir_softmax_request *s
   int k = k_float_kernel(WEIR_KERNEL_softmax_float16, s->dtype);
   if (k < 0) return cuda_no_kernel(name, s->dtype);
   if (blocks > INT32_MAX)
-    return cuda_fail_as(WEIR_ENOTSUP, "%s: %lld rows of %lld elements are more than a launch takes",
-                        name, (long long)rows, (long long)s->each);
+    return cuda_unsupported("%s: %lld rows of %lld elements are more than a launch takes", name,
+                            (long long)rows, (long long)s->each);
   return cuda_launch(self, stream, (enum kernel_id)k, (launch_grid){(uint32_t)blocks, 1, 1}, &a,
                      name);
 }

@@ -345,17 +345,15 @@ weir_status cuda_factor(void *self, void *stream, const weir_factor *f)
   solver_run r = {.f = f, .stream = stream, .type = narrow ? SOLVER_32F : SOLVER_64F};
   r.size = narrow ? (int64_t)sizeof(float) : (int64_t)sizeof(double);
   if (f->m > INT_MAX || f->n > INT_MAX || f->k > INT_MAX)
-    return cuda_fail_as(WEIR_ENOTSUP, "a matrix of more than 2^31 rows or columns is factorised");
+    return cuda_unsupported("a matrix of more than 2^31 rows or columns is factorised");
   if (f->op == WEIR_FACTOR_TRIANGULAR) return cuda_blas_triangles(d, stream, f);
   WEIR_CUDA_WITHIN(d, entered, (had = solver_take(d->index, &r.h, &refused), CUDA_SUCCESS));
   if (entered) return driver_fail(entered, "factorisation: entering cuda:%d", d->index);
   if (!had && refused)
-    return cuda_fail_as(WEIR_ENOTSUP,
-                        "factorisations on CUDA devices are cuSOLVER's, and cusolverDnCreate "
-                        "failed on cuda:%d: status %d",
-                        d->index, refused);
-  if (!had)
-    return cuda_fail_as(WEIR_ENOTSUP, "factorisations on CUDA devices are cuSOLVER's, and %s", why);
+    return cuda_unsupported("factorisations on CUDA devices are cuSOLVER's, and cusolverDnCreate "
+                            "failed on cuda:%d: status %d",
+                            d->index, refused);
+  if (!had) return cuda_unsupported("factorisations on CUDA devices are cuSOLVER's, and %s", why);
   weir_status st = run_solver(d, &r);
   solver_give(d->index, &r.h);
   return st;

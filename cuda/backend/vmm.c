@@ -81,8 +81,8 @@ static weir_status reserve_addresses(void *self, uint64_t bytes, uint64_t *addre
   if (low && note_range(d, at, bytes)) return WEIR_OK;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemAddressFree(at, bytes));
   if (low) return cuda_fail_as(WEIR_ENOMEM, "no host memory to note pages in");
-  return cuda_fail_as(WEIR_ENOTSUP, "cuda:%d gave address space at 0x%llx, above 2^48", d->index,
-                      (unsigned long long)at);
+  return cuda_unsupported("cuda:%d gave address space at 0x%llx, above 2^48", d->index,
+                          (unsigned long long)at);
 }
 
 static weir_status release_addresses(void *self, uint64_t address, uint64_t bytes)

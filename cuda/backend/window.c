@@ -14,7 +14,7 @@ static int64_t plane_of(const int64_t *size)
 
 static weir_status too_many(const char *what)
 {
-  return cuda_fail_as(WEIR_ENOTSUP, "%s: a plane has 2^31 elements or more", what);
+  return cuda_unsupported("%s: a plane has 2^31 elements or more", what);
 }
 
 static enum kernel_id kernel_of_float(weir_dtype dtype, enum kernel_id first)
