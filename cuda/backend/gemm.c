@@ -8,23 +8,14 @@ static const struct product {
   int16_t large, small; /* kernels, tiles of 128 and 64; -1: none */
   int16_t thin;         /* few rows; -1: none */
 } products[WEIR_DTYPES] = {
-#define BOTH(name)                                                                                 \
-  {                                                                                                \
-    WEIR_KERNEL_gemm_##name, WEIR_KERNEL_gemm_small_##name, WEIR_KERNEL_thin_##name                \
-  }
-#define ONE(name)                                                                                  \
-  {                                                                                                \
-    -1, WEIR_KERNEL_gemm_##name, WEIR_KERNEL_thin_##name                                           \
-  }
-#define WHOLE(name)                                                                                \
-  {                                                                                                \
-    -1, WEIR_KERNEL_gemm_##name, -1                                                                \
-  }
-    [WEIR_UINT8] = WHOLE(uint8),      [WEIR_INT8] = WHOLE(int8),
-    [WEIR_INT16] = WHOLE(int16),      [WEIR_INT32] = WHOLE(int32),
-    [WEIR_INT64] = WHOLE(int64),      [WEIR_FLOAT16] = BOTH(float16),
-    [WEIR_BFLOAT16] = BOTH(bfloat16), [WEIR_FLOAT32] = BOTH(float32),
-    [WEIR_FLOAT64] = ONE(float64),    [WEIR_COMPLEX64] = ONE(complex64)};
+#define BOTH(name)  WEIR_KERNEL_gemm_##name, WEIR_KERNEL_gemm_small_##name, WEIR_KERNEL_thin_##name
+#define ONE(name)   -1, WEIR_KERNEL_gemm_##name, WEIR_KERNEL_thin_##name
+#define WHOLE(name) -1, WEIR_KERNEL_gemm_##name, -1
+    [WEIR_UINT8] = {WHOLE(uint8)},      [WEIR_INT8] = {WHOLE(int8)},
+    [WEIR_INT16] = {WHOLE(int16)},      [WEIR_INT32] = {WHOLE(int32)},
+    [WEIR_INT64] = {WHOLE(int64)},      [WEIR_FLOAT16] = {BOTH(float16)},
+    [WEIR_BFLOAT16] = {BOTH(bfloat16)}, [WEIR_FLOAT32] = {BOTH(float32)},
+    [WEIR_FLOAT64] = {ONE(float64)},    [WEIR_COMPLEX64] = {ONE(complex64)}};
 
 static int64_t tiles(const weir_gemm *g, int64_t tile)
 {

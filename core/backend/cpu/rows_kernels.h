@@ -316,15 +316,13 @@ ROW_INLINE double double_log(double x)
   NORM(T)                                                                                          \
   LINE(T)
 #define SOFTMAX_KERNELS(T)                                                                         \
-  {                                                                                                \
-    T##_softmax_row, T##_softmax_columns, T##_softmax_row_back, T##_softmax_columns_back           \
-  }
+  T##_softmax_row, T##_softmax_columns, T##_softmax_row_back, T##_softmax_columns_back
 
 SOFTMAX(float)
 SOFTMAX(double)
 
 const cpu_row_level ROW_LEVEL = {
-    .softmax = {SOFTMAX_KERNELS(float), SOFTMAX_KERNELS(double)},
+    .softmax = {{SOFTMAX_KERNELS(float)}, {SOFTMAX_KERNELS(double)}},
     .norm = {{float_norm_row, float_norm_row_back, float_affine},
              {double_norm_row, double_norm_row_back, double_affine}},
     .line = {{float_line_add, float_line_means}, {double_line_add, double_line_means}}};

@@ -176,32 +176,17 @@ SCAN_EXTREME(min_float64, double, f[0], >=)
   }
 #define KERNELS_OF(name)                                                                           \
   KERNEL_PAIR(name##_int64), KERNEL_PAIR(name##_float32), KERNEL_PAIR(name##_float64)
-#define SCAN_sum                                                                                   \
-  {                                                                                                \
-    KERNELS_OF(sum), KERNEL_PAIR(sum_complex64)                                                    \
-  }
-#define SCAN_prod                                                                                  \
-  {                                                                                                \
-    KERNELS_OF(prod), KERNEL_PAIR(prod_complex64)                                                  \
-  }
-#define SCAN_lse                                                                                   \
-  {                                                                                                \
-    {NULL, NULL}, KERNEL_PAIR(lse_float32), KERNEL_PAIR(lse_float64)                               \
-  }
-#define SCAN_max                                                                                   \
-  {                                                                                                \
-    KERNELS_OF(max)                                                                                \
-  }
-#define SCAN_min                                                                                   \
-  {                                                                                                \
-    KERNELS_OF(min)                                                                                \
-  }
+#define SCAN_sum  KERNELS_OF(sum), KERNEL_PAIR(sum_complex64)
+#define SCAN_prod KERNELS_OF(prod), KERNEL_PAIR(prod_complex64)
+#define SCAN_lse  {NULL, NULL}, KERNEL_PAIR(lse_float32), KERNEL_PAIR(lse_float64)
+#define SCAN_max  KERNELS_OF(max)
+#define SCAN_min  KERNELS_OF(min)
 static const struct scan_row {
   const char *name;
   uint32_t computes;
   scan_kernels kernels[4]; /* int64, float32, float64, complex64 */
 } scan_rows[WEIR_SCAN_COUNT] = {
-#define ROW(name, text, computes, host, device) {text, computes, SCAN_##host},
+#define ROW(name, text, computes, host, device) {text, computes, {SCAN_##host}},
     WEIR_SCAN_OPS(ROW)
 #undef ROW
 };

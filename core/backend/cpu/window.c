@@ -106,23 +106,21 @@ static const struct pool_rows {
   pool_plane back_plane;
 } pool_rows[WEIR_DTYPES] = {
 #define POOL_ROWS(type, average, back, average_line, back_plane)                                   \
-  {                                                                                                \
-    max_row_##type, average, back, average_line, back_plane                                        \
-  }
+  max_row_##type, average, back, average_line, back_plane
 #define POOL_FLOATS(type)                                                                          \
   POOL_ROWS(type, average_row_##type, back_row_##type, NULL, back_plane_##type)
 #define POOL_LINES(type)                                                                           \
   POOL_ROWS(type, average_row_##type, back_row_##type, average_line_row_##type, back_plane_##type)
 #define POOL_INTEGERS(type) POOL_ROWS(type, NULL, NULL, NULL, NULL)
-    [WEIR_FLOAT32] = POOL_LINES(float32),
-    [WEIR_FLOAT64] = POOL_LINES(float64),
-    [WEIR_FLOAT16] = POOL_FLOATS(float16),
-    [WEIR_BFLOAT16] = POOL_FLOATS(bfloat16),
-    [WEIR_UINT8] = POOL_INTEGERS(uint8),
-    [WEIR_INT8] = POOL_INTEGERS(int8),
-    [WEIR_INT16] = POOL_INTEGERS(int16),
-    [WEIR_INT32] = POOL_INTEGERS(int32),
-    [WEIR_INT64] = POOL_ROWS(int64, average_row_int64, NULL, NULL, NULL),
+    [WEIR_FLOAT32] = {POOL_LINES(float32)},
+    [WEIR_FLOAT64] = {POOL_LINES(float64)},
+    [WEIR_FLOAT16] = {POOL_FLOATS(float16)},
+    [WEIR_BFLOAT16] = {POOL_FLOATS(bfloat16)},
+    [WEIR_UINT8] = {POOL_INTEGERS(uint8)},
+    [WEIR_INT8] = {POOL_INTEGERS(int8)},
+    [WEIR_INT16] = {POOL_INTEGERS(int16)},
+    [WEIR_INT32] = {POOL_INTEGERS(int32)},
+    [WEIR_INT64] = {POOL_ROWS(int64, average_row_int64, NULL, NULL, NULL)},
 };
 
 typedef struct pool_work {
