@@ -410,7 +410,7 @@ typedef struct asked_info {
   uint64_t calls;    /* how many */
   uint64_t launches; /* that the thread made between them */
   uint64_t ticks;    /* that the timed ones of them took, */
-  uint64_t longest;  /* and the longest of these */
+  uint64_t typical;  /* and one of these: the median of the last ones */
   uint32_t timed;    /* how many were timed */
   uint32_t followed; /* timed ones with a launch between them and the timed one before */
   uint16_t api;      /* core/trace/api.def; 0: of several functions */

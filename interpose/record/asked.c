@@ -19,15 +19,17 @@ enum {
   ENOUGH = 64,  /* calls of a place that is recorded */
   SHARE = 8,    /* what is not recorded yet: one part in so many of a place's calls, */
   MOST = 4096,  /* and at most so many */
+  RECENT = 15,  /* times that are kept of a place */
   LIBRARIES = 4 /* of CUDA's, that make such calls themselves */
 };
 
 typedef struct asked_place {
-  uint64_t total;    /* calls that were looked at, or came before one that was */
-  asked_info info;   /* what has come since the last record */
-  uint32_t step;     /* what `left` began with */
-  uint32_t launches; /* of the thread, when a call was last timed */
-  bool recorded;     /* its event, and a first record */
+  uint64_t total;          /* calls that were looked at, or came before one that was */
+  asked_info info;         /* what has come since the last record */
+  uint32_t step;           /* what `left` began with */
+  uint32_t launches;       /* of the thread, when a call was last timed */
+  uint32_t recent[RECENT]; /* ticks that the last timed ones of `info` took */
+  bool recorded;           /* its event, and a first record */
 } asked_place;
 
 typedef struct whole_table {
@@ -187,6 +189,17 @@ static bool is_due(const asked_place *p)
   return p->total >= ENOUGH && p->info.calls >= (p->recorded ? share : 1);
 }
 
+static uint64_t median_of(const uint32_t *times, uint32_t count)
+{
+  uint32_t sorted[RECENT];
+  for (uint32_t i = 0, at; i < count; i++) {
+    for (at = i; at && sorted[at - 1] > times[i]; at--)
+      sorted[at] = sorted[at - 1];
+    sorted[at] = times[i];
+  }
+  return sorted[(count - 1) / 2];
+}
+
 /* In a call of this thread that owns its event. `event`: ticks when the event that was just
  * recorded for the place began; 0: none. */
 static void write_record(thread_state *t, asked_place *p, uint64_t event)
@@ -195,9 +208,11 @@ static void write_record(thread_state *t, asked_place *p, uint64_t event)
                       .device = WEIR_DEVICE_NONE,
                       .src_device = WEIR_DEVICE_NONE,
                       .a = event};
+  uint32_t recent = p->info.timed < RECENT ? p->info.timed : RECENT;
+  if (recent) p->info.typical = median_of(p->recent, recent);
   const asked_info written = p->info;
   if (!spool_writer_extended(&t->writer, WEIR_EV_ASKED, &head, &written, sizeof written)) return;
-  p->info = (asked_info){.from = written.from, .api = written.api};
+  p->info = (asked_info){.from = written.from, .api = written.api, .typical = written.typical};
   p->recorded = true;
 }
 
@@ -234,9 +249,8 @@ void asked_end(asked_slot *s, const asked_answer *answer)
   p->launches = t->launches;
   p->info.launches += launches;
   p->info.followed += launches > 0;
-  p->info.timed++;
+  p->recent[p->info.timed++ % RECENT] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
   p->info.ticks += took;
-  if (took > p->info.longest) p->info.longest = took;
   if (is_due(p)) record_place(t, p, answer, end);
   errno = kept;
 }

@@ -402,7 +402,7 @@ static const struct {
      "CREATE TEMP TABLE graph_work(content, type, kernel, bytes, copy, mem, src_mem, device,"
      " src_device, conditional, count); CREATE TEMP TABLE graph_launch(event, content);"},
     {"asked", "calls",
-     "CREATE TEMP TABLE asked(thread, api, address, event, calls, timed, timed_ns, longest_ns,"
+     "CREATE TEMP TABLE asked(thread, api, address, event, calls, timed, timed_ns, about_ns,"
      " launches, followed);"},
     {"name", "string", "CREATE TEMP VIEW name AS SELECT *, NULL AS string FROM main.name"}};
 
@@ -512,7 +512,7 @@ static const char hash_tables[] =
 
 static const char asked_table[] =
     "CREATE TABLE IF NOT EXISTS asked(thread INTEGER, api INTEGER, address INTEGER, event INTEGER,"
-    " calls INTEGER, timed INTEGER, timed_ns INTEGER, longest_ns INTEGER, launches INTEGER,"
+    " calls INTEGER, timed INTEGER, timed_ns INTEGER, about_ns INTEGER, launches INTEGER,"
     " followed INTEGER, PRIMARY KEY(thread, api, address)) WITHOUT ROWID;";
 
 static const char usage_table[] =

@@ -1,6 +1,5 @@
 /* asked.c: calls that ask, which a trace has as counts of places (SCHEMA.md: asked). How long they
- * took is an estimate: the timed ones, of which the longest stands for itself alone, since a
- * thread's first call may have set something up. */
+ * took is an estimate. */
 #include "reports/model/sites.h"
 
 typedef struct loading {
@@ -28,9 +27,8 @@ weir_status wr_asked_load(wr_model *m, wr_site_sums *sums, const wr_db *db)
   loading l = {m, sums, db};
   if (db->schema < 2 || !wr_db_has_table(db, "asked")) return WEIR_OK;
   return wr_db_each(db,
-                    "SELECT max(t.stack, 0), t.api, max(s.calls, 0), CAST(max(s.longest_ns + 1.0"
-                    " * (s.timed_ns - s.longest_ns) / max(s.timed - 1, 1) * (s.calls - 1), 0)"
-                    " AS INTEGER) FROM main.asked s CROSS JOIN event_row e ON e.id = s.event"
+                    "SELECT max(t.stack, 0), t.api, max(s.calls, 0), max(s.about_ns, 0)"
+                    " FROM main.asked s CROSS JOIN event_row e ON e.id = s.event"
                     " CROSS JOIN template t ON t.id = e.template",
                     take_asked, &l);
 }

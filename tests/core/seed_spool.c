@@ -65,7 +65,7 @@ static void add_records(input *in)
   const tensor_info named = {.fact = WEIR_TENSOR_NAMED, .name_bytes = 6, .module_bytes = 5};
   const graph_node_info copy = {.node = 9, .bytes = 4096, .type = 1, .copy = WEIR_COPY_HTOD};
   const asked_info asked = {
-      .from = 0x2010, .calls = 64, .ticks = 90, .longest = 9, .timed = 9, .api = 1};
+      .from = 0x2010, .calls = 64, .ticks = 90, .typical = 9, .timed = 9, .api = 1};
   module_info info = {0x1000, 0x2000, 0x3000, 20, 30};
   memcpy(module, &info, sizeof info);
   memcpy(tensor, &named, sizeof named);

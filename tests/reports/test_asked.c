@@ -7,13 +7,13 @@
 
 enum { OTHER = 1, PLACE = 0x4000, START = 100 };
 
-static asked_info counts(uint64_t calls, uint32_t timed, uint64_t ticks, uint64_t longest)
+static asked_info counts(uint64_t calls, uint32_t timed, uint64_t ticks, uint64_t typical)
 {
   return (asked_info){.from = PLACE,
                       .calls = calls,
                       .launches = calls / 2,
                       .ticks = ticks,
-                      .longest = longest,
+                      .typical = typical,
                       .timed = timed,
                       .followed = timed / 2,
                       .api = synth_api("cudaMemGetInfo")};
@@ -73,7 +73,7 @@ START_TEST(damaged_counts_are_left_out)
   bad[0].calls = UINT64_C(1) << 60;
   bad[1].timed = 65;
   bad[2].followed = 10;
-  bad[3].longest = 901;
+  bad[3].typical = UINT64_C(1) << 48;
   bad[4].api = 65535;
   bad[5].launches = UINT64_MAX;
   for (int i = 0; i < 6; i++)
@@ -86,18 +86,19 @@ START_TEST(damaged_counts_are_left_out)
 }
 END_TEST
 
-/* The longest stands for itself alone: 500, and 63 times (900 - 500) / 8. */
+/* Each record has its own typical time, whatever its sum is. */
 START_TEST(the_time_of_all_calls_is_estimated_by_the_timed_ones)
 {
   synth_open(synth_dir());
   add_call(0, START);
-  write_asked(0, START, counts(64, 9, 900000, 500000), sizeof(asked_info));
+  write_asked(0, START, counts(64, 9, 900000, 5000), sizeof(asked_info));
+  write_asked(0, 0, counts(100, 2, 9000000, 2000), sizeof(asked_info));
   json_t *report = synth_json(import_this());
   const json_t *asked = json_object_get(json_object_get(report, "sites"), "asked");
   ck_assert_uint_eq(json_array_size(asked), 1);
   const json_t *place = json_array_get(asked, 0);
-  ck_assert_int_eq(json_integer_value(json_object_get(place, "calls")), 64);
-  long long ns = json_integer_value(json_object_get(place, "ns")), want = 500000 + 63 * 50000;
+  ck_assert_int_eq(json_integer_value(json_object_get(place, "calls")), 164);
+  long long ns = json_integer_value(json_object_get(place, "ns")), want = 64 * 5000 + 100 * 2000;
   ck_assert_int_le(llabs(ns - want), want / 1000);
   json_decref(report);
 }

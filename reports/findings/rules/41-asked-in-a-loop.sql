@@ -7,9 +7,9 @@
 -- fix: Ask once, before the loop, and keep the answer: what a device and a pointer are stays as it is. Of free memory
 --      keep a count of your own, or ask when an allocation fails.
 SELECT s.event, e.template, s.calls - 1 AS count,
-       CAST(1.0 * (s.timed_ns - s.longest_ns) / (s.timed - 1) * (s.calls - 1) AS INTEGER) AS cost_ns
+       CAST(1.0 * s.about_ns / s.calls * (s.calls - 1) AS INTEGER) AS cost_ns
 FROM asked s CROSS JOIN event_row e ON e.id = s.event CROSS JOIN api a ON a.id = s.api
-WHERE s.calls >= :min_calls AND s.timed > 1
+WHERE s.calls >= :min_calls
   AND a.name NOT IN ('cudaGetDevice', 'cudaHostGetDevicePointer', 'cudaHostGetFlags',
                      'cuMemHostGetDevicePointer_v2', 'cuMemHostGetFlags')
   -- a place that goes through all attributes, or all pointers, at the beginning asks for something else each time
