@@ -98,6 +98,9 @@ static weir_status give_address(wr_block_facts *f, wr_process_state *x, const wr
 {
   const block *b = wr_records_find(&f->block, hash_mix(t->seed, address), sizeof(*b));
   if (b && lives(f, x, b, t)) return give_block(f, x, b);
+  const wr_range *known = wr_ranges_find(&x->given.ranges, address, 1);
+  if (known && (known->value || known->begin == address))
+    return WEIR_OK; /* it has been asked for */
   for (size_t i = 0; i < f->block.count; i++) {
     b = wr_records_at(&f->block, i, sizeof(*b));
     if (address - b->address < b->bytes && lives(f, x, b, t)) return give_block(f, x, b);
