@@ -191,7 +191,7 @@ static bool is_due(const asked_place *p)
 
 static uint64_t median_of(const uint32_t *times, uint32_t count)
 {
-  uint32_t sorted[RECENT];
+  uint32_t sorted[RECENT] = {0};
   for (uint32_t i = 0, at; i < count; i++) {
     for (at = i; at && sorted[at - 1] > times[i]; at--)
       sorted[at] = sorted[at - 1];
