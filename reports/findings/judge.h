@@ -145,5 +145,9 @@ void wr_judge_hidden_wait(wr_case *c);
 /* judge_copies.c */
 void wr_judge_unused_transfer(wr_case *c);
 void wr_judge_dead_write(wr_case *c);
+void wr_judge_blocking_copy(wr_case *c);
+void wr_judge_tiny_copies(wr_case *c);
+void wr_judge_rows_one_by_one(wr_case *c);
+void wr_judge_through_the_host(wr_case *c);
 
 #endif

@@ -5,7 +5,11 @@
 static const struct {
   const char *name;
   wr_judge judge;
-} judges[] = {{"dead-write", wr_judge_dead_write},
+} judges[] = {{"blocking-copy", wr_judge_blocking_copy},
+              {"rows-one-by-one", wr_judge_rows_one_by_one},
+              {"through-the-host", wr_judge_through_the_host},
+              {"tiny-copies", wr_judge_tiny_copies},
+              {"dead-write", wr_judge_dead_write},
               {"hidden-wait", wr_judge_hidden_wait},
               {"idle-object", wr_judge_idle_object},
               {"premature-wait", wr_judge_premature_wait},

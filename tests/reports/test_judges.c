@@ -31,6 +31,7 @@ typedef struct slot {
 
 static slot slots[THREADS][SLOTS];
 static uint64_t now;
+static bool hurried; /* calls come shortly after each other */
 
 static uint64_t address_of(int thread, int i)
 {
@@ -49,7 +50,7 @@ static void make_call(int thread, trace_event e, uint64_t ns)
   e.stack = UINT32_C(1) << 24 | (1 + (uint32_t)synth_below(STACKS)); /* of context 1 */
   e.status = synth_below(60) ? 0 : 2;
   synth_event(thread, now, ns, e);
-  now += ns + pauses[synth_below(5)];
+  now += ns + (hurried ? 100 : pauses[synth_below(5)]);
 }
 
 static uint64_t some_ns(void)
@@ -94,38 +95,48 @@ static void give_slot(int thread, int i)
             some_ns());
 }
 
-/* One copy; `row`: which of a matrix. */
-static void copy_call(int thread, int i, int way, uint64_t bytes, uint64_t row, bool async)
+typedef struct copies {
+  int way, host_mem;
+  uint64_t bytes, host, stream;
+  bool async;
+} copies;
+
+/* `row`: which of a matrix. */
+static void copy_call(int thread, int i, const copies *o, uint64_t row)
 {
-  bool up = way == WEIR_COPY_HTOD;
-  uint64_t host = host_of(synth_below(3)) + row * 8192, device = address_of(thread, i) + row * 4096;
-  int host_mem = synth_below(2) ? WEIR_MEM_PINNED : WEIR_MEM_PAGEABLE, mem = slots[thread][i].mem;
-  bool waits = !async || host_mem == WEIR_MEM_PAGEABLE;
+  bool up = o->way == WEIR_COPY_HTOD, waits = !o->async || o->host_mem == WEIR_MEM_PAGEABLE;
+  uint64_t host = o->host + row * 8192, device = address_of(thread, i) + row * 4096;
+  int mem = slots[thread][i].mem;
   make_call(thread,
             (trace_event){.kind = WEIR_EV_COPY,
-                          .api = synth_api(async ? "cudaMemcpyAsync" : "cudaMemcpy"),
-                          .flags = (uint8_t)(WEIR_EVF_RUNTIME | (async ? WEIR_EVF_ASYNC : 0) |
+                          .api = synth_api(o->async ? "cudaMemcpyAsync" : "cudaMemcpy"),
+                          .flags = (uint8_t)(WEIR_EVF_RUNTIME | (o->async ? WEIR_EVF_ASYNC : 0) |
                                              (waits ? WEIR_EVF_IMPLICIT_SYNC : 0)),
-                          .copy_kind = (uint8_t)way,
+                          .copy_kind = (uint8_t)o->way,
                           .a = up ? device : host,
                           .b = up ? host : device,
-                          .bytes = bytes,
+                          .bytes = o->bytes,
                           .device = up ? 0 : WEIR_DEVICE_NONE,
                           .src_device = up ? WEIR_DEVICE_NONE : 0,
-                          .mem = (uint8_t)(up ? mem | host_mem << 4 : host_mem | mem << 4),
-                          .stream = some_stream(thread)},
+                          .mem = (uint8_t)(up ? mem | o->host_mem << 4 : o->host_mem | mem << 4),
+                          .stream = o->stream},
             some_ns());
 }
 
 static void copy_calls(int thread, int i)
 {
   static const uint64_t sizes[] = {64, 2048, 65535, 70000, 2 << 20};
-  bool async = synth_below(2);
-  int way = synth_below(3) ? WEIR_COPY_HTOD : WEIR_COPY_DTOH;
-  uint64_t bytes = sizes[synth_below(5)];
-  uint64_t rows = bytes <= 2048 && !synth_below(12) ? 12 + synth_below(40) : 1;
+  copies o = {.way = synth_below(3) ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
+              .host_mem = synth_below(2) ? WEIR_MEM_PINNED : WEIR_MEM_PAGEABLE,
+              .bytes = sizes[synth_below(5)],
+              .host = host_of(synth_below(3)),
+              .stream = some_stream(thread),
+              .async = synth_below(2)};
+  uint64_t rows = o.bytes <= 2048 && !synth_below(12) ? 12 + synth_below(40) : 1;
+  hurried = rows > 1 && synth_below(2);
   for (uint64_t row = 0; row < rows; row++)
-    copy_call(thread, i, way, bytes, row, async);
+    copy_call(thread, i, &o, row);
+  hurried = false;
 }
 
 static void wait_call(int thread)

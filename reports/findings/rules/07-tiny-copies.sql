@@ -5,5 +5,4 @@
 -- certainty: likely
 -- threshold: link 25 bytes a ns
 -- fix: Put the pieces together in one buffer and copy it once, or give them all to cudaMemcpyBatchAsync().
-SELECT event, template, duration AS cost_ns, max(duration - bytes / :link, 0) AS saving_ns, bytes
-FROM small_copy
+-- judge: tiny-copies

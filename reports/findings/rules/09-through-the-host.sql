@@ -9,6 +9,7 @@
 -- threshold: max_gap 20000 ns
 -- fix: Where the host does not change the bytes, copy from device to device: cudaMemcpyPeerAsync()
 --      to another one, nothing at all or cudaMemcpyAsync() on the same.
+-- judge: through-the-host
 WITH bounce AS (
   SELECT p.event, p.earlier, e.template, e.duration, e.bytes, count(*) OVER place AS times,
          sum(e.start - o.start - o.duration <= :max_gap AND (e.start - o.start - o.duration) * 50 < e.bytes)

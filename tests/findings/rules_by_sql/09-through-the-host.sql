@@ -1,0 +1,24 @@
+-- number: 9
+-- id: through-the-host
+-- title: Memory of a device copied to the host, and from there to a device again
+-- severity: high
+-- certainty: possible
+-- decides: weir run --hash
+-- threshold: min_bytes 1024 bytes
+-- threshold: min_times 4 times
+-- threshold: max_gap 20000 ns
+-- fix: Where the host does not change the bytes, copy from device to device: cudaMemcpyPeerAsync()
+--      to another one, nothing at all or cudaMemcpyAsync() on the same.
+WITH bounce AS (
+  SELECT p.event, p.earlier, e.template, e.duration, e.bytes, count(*) OVER place AS times,
+         sum(e.start - o.start - o.duration <= :max_gap AND (e.start - o.start - o.duration) * 50 < e.bytes)
+           OVER place AS short
+  FROM sent_back p CROSS JOIN event_row e ON e.id = p.event CROSS JOIN template t ON t.id = e.template
+  CROSS JOIN event_row o ON o.id = p.earlier
+  WHERE e.bytes >= :min_bytes
+    AND NOT (EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.event AND h.outcome = $HASHED)
+             AND EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.earlier AND h.outcome = $HASHED))
+  WINDOW place AS (PARTITION BY t.process, t.stack))
+SELECT event, template, duration AS cost_ns, bytes AS bytes, earlier AS related,
+       CASE WHEN short * 2 >= times THEN 'likely' ELSE 'possible' END AS certainty
+FROM bounce WHERE times >= :min_times
