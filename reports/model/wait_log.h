@@ -5,14 +5,14 @@
 
 #include "reports/events/events.h"
 
-/* Makes `wait_detail`, `wait_time`, `device_gap`, `device_idle` and `queue_full` of such a trace, in
- * the caller's transaction, in place of those that are there. `temporary`: tables of this connection's, and nothing is
- * written beside the trace, but in TMPDIR. Not `divide`: `wait_detail` alone, whatever device times there are.
- * Errors: ENOMEM, EIO, ENOSPC, ECORRUPT. */
+/* Makes `wait_detail`, `wait_time`, `device_gap`, `device_idle` and `queue_full` of such a trace,
+ * in the caller's transaction, in place of those that are there. `temporary`: tables of this
+ * connection's, and nothing is written next to the trace, but in TMPDIR. Not `divide`:
+ * `wait_detail` alone, whatever device times there are. Errors: ENOMEM, EIO, ENOSPC, ECORRUPT. */
 weir_status wr_wait_write(const wr_db *db, bool temporary, bool divide);
 
-/* The same for who walks over all events in order of time anyway: begin, each event, end. The events are borrowed until it is
- * closed, whatever became of it. */
+/* The same for who walks over all events in order of time anyway: begin, each event, end. The
+ * events are borrowed until it is closed, whatever became of it. */
 typedef struct wr_wait_pass wr_wait_pass;
 typedef struct wr_wait_sum { /* waits of one template that were asked for */
   uint64_t judged, unknown;

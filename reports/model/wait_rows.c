@@ -1,11 +1,13 @@
 /* wait_rows.c: see wait_rows.h.
  *
- * A *block* is some rows whose ids ascend and are near each other. A *writer* is where a block grows: each row goes to the
- * writer whose last id is a little less than its own, which mostly is the one that its thread's row before went to, since a
- * thread's events lie in long runs of rows. So there are few blocks more than are full, and blocks in order of their first
- * ids are rows in order, without one of them being moved. Where blocks overlap all the same, their rows are sorted.
+ * A *block* is some rows whose ids ascend and are near each other. A *writer* is where a block
+ * grows: each row goes to the writer whose last id is a little less than its own, which mostly is
+ * the one that its thread's row before went to, since a thread's events lie in long runs of rows.
+ * So there are few blocks more than are full, and blocks in order of their first ids are rows in
+ * order, without one of them being moved. Where blocks overlap all the same, their rows are sorted.
  *
- * Blocks lie in *segments*, one of each writer's at a time: the first so many in memory, the others in the file. */
+ * Blocks lie in *segments*, one of each writer's at a time: the first so many in memory, the others
+ * in the file. */
 #include "reports/model/wait_rows.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -56,7 +58,7 @@ typedef struct writer {
 } writer;
 
 struct wr_wait_rows {
-  const char *beside;
+  const char *path;
   uint64_t count;
   block *blocks; /* owned */
   size_t block_count, block_capacity;
@@ -75,11 +77,11 @@ static weir_status no_memory_for_rows(void)
   return weir_fail(WEIR_ENOMEM, "keeping what waits had to wait for: out of host memory");
 }
 
-wr_wait_rows *wr_wait_rows_new(const char *beside)
+wr_wait_rows *wr_wait_rows_new(const char *path)
 {
   wr_wait_rows *r = calloc(1, sizeof(*r));
   if (!r) return NULL;
-  r->beside = beside;
+  r->path = path;
   r->file = -1;
   return r;
 }
@@ -113,7 +115,7 @@ static uint8_t *put_number(uint8_t *at, uint64_t n)
   return at;
 }
 
-/* Returns the place behind it. A number is written here, and has an end. */
+/* Returns the place after it. A number is written here, and has an end. */
 static const uint8_t *get_number(const uint8_t *at, uint64_t *n)
 {
   uint64_t value = *at & 127;
@@ -197,10 +199,10 @@ static weir_status put_segment(wr_wait_rows *r, writer *w)
     w->bytes = NULL;
     return WEIR_OK;
   }
-  if (r->file < 0 && (r->file = wr_run_file(r->beside)) < 0)
-    return weir_fail_errno(WEIR_EIO, errno, "making a temporary file %s-runs", r->beside);
+  if (r->file < 0 && (r->file = wr_run_file(r->path)) < 0)
+    return weir_fail_errno(WEIR_EIO, errno, "making a temporary file %s-runs", r->path);
   int wrong = wr_run_write(r->file, bytes, SEGMENT, (uint64_t)(w->segment - IN_MEMORY) * SEGMENT);
-  return wrong ? weir_fail_errno(WEIR_EIO, wrong, "writing a temporary file %s-runs", r->beside)
+  return wrong ? weir_fail_errno(WEIR_EIO, wrong, "writing a temporary file %s-runs", r->path)
                : WEIR_OK;
 }
 

@@ -1,8 +1,8 @@
 /* wait_rows.h: the rows of `wait_detail` (SCHEMA.md), packed, found by id.
  *
- * They come in order of time, in which each thread's ids ascend but the threads' ids do not. A row takes two to some twenty
- * bytes, and beyond a limit they lie in a file without a name in TMPDIR, so that memory is bounded however many there
- * are. */
+ * They come in order of time, in which each thread's ids ascend but the threads' ids do not. A row
+ * takes two to some twenty bytes, and beyond a limit they lie in a file without a name in TMPDIR,
+ * so that memory is bounded however many there are. */
 #ifndef WEIR_REPORTS_WAIT_ROWS_H
 #define WEIR_REPORTS_WAIT_ROWS_H
 
@@ -24,8 +24,9 @@ typedef struct wr_wait_row { /* of one that is not known all but the id is 0 */
 
 typedef struct wr_wait_rows wr_wait_rows;
 
-/* New; `beside`: begin of a file's path, borrowed until the rows are put in order. NULL: out of memory. */
-wr_wait_rows *wr_wait_rows_new(const char *beside);
+/* New; `path`: begin of a file's path, borrowed until the rows are put in order. NULL: out of
+ * memory. */
+wr_wait_rows *wr_wait_rows_new(const char *path);
 void wr_wait_rows_free(wr_wait_rows *r);
 
 /* Adds a row. `thread`: of the caller's, from 0. Errors: ENOMEM, EIO. */
@@ -41,8 +42,8 @@ typedef struct wr_wait_reader {
   wr_wait_row row;          /* the one at hand */
   bool over;                /* there is none */
   /* private */
-  size_t next_block; /* behind the one that is read, from 1; 0: none is */
-  unsigned left;     /* rows of this one behind the one at hand */
+  size_t next_block; /* after the one that is read, from 1; 0: none is */
+  unsigned left;     /* rows of this one after the one at hand */
   int64_t before;    /* id of the row before it, of the block's first row its own */
   const uint8_t *at;
   uint64_t stream;  /* the last one that was not 0 */
@@ -50,7 +51,8 @@ typedef struct wr_wait_reader {
   uint32_t segment; /* which, from 1; 0 none */
 } wr_wait_reader;
 
-/* To the first row; to the next; to the row of that id, which is quick where ids ascend. None: `over`. Errors: ENOMEM, EIO. */
+/* To the first row; to the next; to the row of that id, which is quick where ids ascend. None:
+ * `over`. Errors: ENOMEM, EIO. */
 weir_status wr_wait_first(wr_wait_reader *x);
 weir_status wr_wait_next(wr_wait_reader *x);
 weir_status wr_wait_find(wr_wait_reader *x, int64_t id);

@@ -28,8 +28,8 @@ typedef struct wr_points {
   bool any; /* it may be anything besides: there were too many, or it was not seen */
 } wr_points;
 
-/* Adds a point; one in the same queue takes in what is further on. *hint: from 0, as the point before left it; quick where
- * queues ascend. False: out of memory. */
+/* Adds a point; one in the same queue takes in what is further on. *hint: from 0, as the point
+ * before left it; quick where queues ascend. False: out of memory. */
 bool wr_points_join(wr_points *set, const wr_point *p, size_t *hint);
 
 /* Of more than WR_POINTS_MOST the rest becomes `any`. */

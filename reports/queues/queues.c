@@ -73,9 +73,9 @@ typedef struct open_call {
   uint32_t event;        /* that it asks, from 1 */
   uint64_t number;       /* of its operation; UINT64_MAX: it is none */
   uint64_t bytes_before;
-  uint64_t calls;   /* taken so far, with it */
-  done_point *says; /* what is complete at its end; owned, its room serves again */
-  size_t said, capacity;
+  uint64_t calls;    /* taken so far, with it */
+  done_point *shows; /* what is complete at its end; owned, its room serves again */
+  size_t shown, capacity;
   uint32_t clear_queue, clear_context; /* of which it covers all, from 1 */
 } open_call;
 
@@ -119,9 +119,8 @@ struct wr_queues {
   size_t caller_count, caller_capacity;
   uint64_t streams; /* how often a stream's handle has become another's */
   open_call open[OPEN_MOST];
-  uint16_t
-      opened[OPEN_MOST];   /* places in `open`; of those behind the first open_count none is open */
-  int64_t ends[OPEN_MOST]; /* of the first open_count of them */
+  uint16_t opened[OPEN_MOST]; /* places in `open`; those after the first open_count are free */
+  int64_t ends[OPEN_MOST];    /* of the first open_count of them */
   size_t open_count;
   int64_t next_end; /* the earliest of the open calls */
   uint64_t calls;
@@ -483,8 +482,8 @@ static bool nothing_on_other_side(const wr_queues *m, const queue *q)
   return !q->may_block || !x->legacy || !m->queues[x->legacy - 1].active;
 }
 
-/* What the queue waits for is about to grow. Where other threads' open calls change it, too, nothing
- * of it is sure. */
+/* What the queue waits for is about to grow. Where other threads' open calls change it, too,
+ * nothing of it is sure. */
 static void begin_after(wr_queues *m, uint32_t place, int32_t thread)
 {
   queue *q = &m->queues[place];
@@ -595,10 +594,10 @@ static void watch_done(const wr_queues *m, uint32_t place, int64_t time)
   if (m->watch) m->watch->done(m->watch->context, place, m->queues[place].done, time);
 }
 
-static void say_complete(wr_queues *m, const open_call *o)
+static void complete_shown(wr_queues *m, const open_call *o)
 {
-  for (size_t i = 0; i < o->said; i++) {
-    const done_point *p = &o->says[i];
+  for (size_t i = 0; i < o->shown; i++) {
+    const done_point *p = &o->shows[i];
     queue *q = &m->queues[p->queue];
     if (p->number <= q->done) continue;
     q->done = p->number;
@@ -633,7 +632,7 @@ static void close_call(wr_queues *m, open_call *o)
   m->sum.calls = 0;
   if (o->queue) leave_queue(m, o);
   if (o->event) m->events[o->event - 1].askers--;
-  say_complete(m, o);
+  complete_shown(m, o);
   if (o->calls != m->calls) return; /* something was called meanwhile */
   if (o->clear_queue) clear_any(m, o->clear_queue - 1);
   for (size_t i = 0; o->clear_context && i < m->contexts[o->clear_context - 1].count; i++) {
@@ -716,7 +715,7 @@ static open_call *begin_call(wr_queues *m, const wr_queue_call *c)
   o->number = UINT64_MAX;
   o->bytes_before = 0;
   o->calls = m->calls;
-  o->said = 0;
+  o->shown = 0;
   return o;
 }
 
@@ -739,36 +738,36 @@ static void ask_event(wr_queues *m, open_call *o, uint32_t place)
   m->events[place].askers++;
 }
 
-static bool say_point(wr_queues *m, open_call *o, uint32_t place, uint64_t number, uint64_t bytes)
+static bool show_point(wr_queues *m, open_call *o, uint32_t place, uint64_t number, uint64_t bytes)
 {
   if (number <= m->queues[place].done) return true;
-  if (!wr_grow(&o->says, &o->capacity, o->said + 1, sizeof(*o->says))) return false;
-  o->says[o->said++] = (done_point){place, number, bytes};
+  if (!wr_grow(&o->shows, &o->capacity, o->shown + 1, sizeof(*o->shows))) return false;
+  o->shows[o->shown++] = (done_point){place, number, bytes};
   return true;
 }
 
 /* The call shows that a queue is complete, and what it waits for. */
-static bool begin_saying_queue(wr_queues *m, open_call *o, uint32_t place)
+static bool begin_showing_queue(wr_queues *m, open_call *o, uint32_t place)
 {
   const queue *q = &m->queues[place];
   wr_point whole = whole_queue(m, place, o->thread);
   size_t count = contended(m, place, o->thread) ? 0 : q->after.count, i = 0;
   for (; i < count && q->after.at[i].queue < place; i++)
-    if (!say_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
+    if (!show_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
       return false;
-  if (!say_point(m, o, place, whole.sure, whole.sure_bytes)) return false;
+  if (!show_point(m, o, place, whole.sure, whole.sure_bytes)) return false;
   for (; i < count; i++)
-    if (!say_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
+    if (!show_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
       return false;
   return true;
 }
 
 /* The set is what the call shows to be complete at its end. */
-static bool begin_saying(wr_queues *m, open_call *o)
+static bool begin_showing(wr_queues *m, open_call *o)
 {
   for (size_t i = 0; i < m->set.count; i++) {
     const wr_point *p = &m->set.at[i];
-    if (!say_point(m, o, p->queue, p->sure, p->sure_bytes)) return false;
+    if (!show_point(m, o, p->queue, p->sure, p->sure_bytes)) return false;
   }
   return true;
 }
@@ -869,7 +868,7 @@ static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
                        : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->clear_queue = place + 1;
-  return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
+  return st ? st : begin_showing(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 static int by_queue(const void *left, const void *right)
@@ -879,16 +878,16 @@ static int by_queue(const void *left, const void *right)
 }
 
 /* The call shows that a whole context is complete. */
-static bool begin_saying_whole(wr_queues *m, open_call *o, uint32_t of)
+static bool begin_showing_whole(wr_queues *m, open_call *o, uint32_t of)
 {
   const context *x = &m->contexts[of];
   bool ordered = true;
   for (size_t i = 0; i < x->count; i++) {
     const queue *q = &m->queues[x->active[i]];
     ordered &= !i || x->active[i - 1] < x->active[i];
-    if (!say_point(m, o, x->active[i], q->last, q->bytes)) return false;
+    if (!show_point(m, o, x->active[i], q->last, q->bytes)) return false;
   }
-  if (!ordered && o->said) qsort(o->says, o->said, sizeof(*o->says), by_queue);
+  if (!ordered && o->shown) qsort(o->shows, o->shown, sizeof(*o->shows), by_queue);
   return true;
 }
 
@@ -906,8 +905,8 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
   if (st) return st;
-  bool said = sure ? begin_saying_whole(m, o, of) : begin_saying(m, o);
-  return said ? WEIR_OK : no_memory_to_judge();
+  bool shown = sure ? begin_showing_whole(m, o, of) : begin_showing(m, o);
+  return shown ? WEIR_OK : no_memory_to_judge();
 }
 
 /* Joins what the event captured, but for points in queue `but`. */
@@ -933,7 +932,7 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   weir_status st = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, (wr_wait_verdict){0}) : WEIR_OK;
   open_call *o = begin_call(m, c);
   ask_event(m, o, place);
-  return st ? st : begin_saying(m, o) ? WEIR_OK : no_memory_to_judge();
+  return st ? st : begin_showing(m, o) ? WEIR_OK : no_memory_to_judge();
 }
 
 /* cudaFree: "may perform implicit synchronization": of what, is not documented. */
@@ -989,10 +988,10 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
   if (!queue_of(m, c, &place)) return no_memory_to_judge();
   if (c->how & WR_HOW_WAITS) st = wait_before(m, c, place);
   if (st) return st;
-  if (c->how & WR_HOW_WAITS_BEFORE && !begin_saying_queue(m, begin_call(m, c), place))
+  if (c->how & WR_HOW_WAITS_BEFORE && !begin_showing_queue(m, begin_call(m, c), place))
     return no_memory_to_judge();
   if (!queue_work(m, c, place)) return no_memory_to_judge();
-  if (c->how & WR_HOW_WAITS_ALL && !begin_saying_queue(m, begin_call(m, c), place))
+  if (c->how & WR_HOW_WAITS_ALL && !begin_showing_queue(m, begin_call(m, c), place))
     return no_memory_to_judge();
   if (c->act != WR_ACT_PEER_WORK) return WEIR_OK;
   process *p = calling_process(m);
@@ -1010,7 +1009,7 @@ static void upset_askers(wr_queues *m, uint32_t place)
   for (size_t i = 0; m->events[place].askers && i < m->open_count; i++) {
     open_call *o = &m->open[m->opened[i]];
     if (o->event != place + 1) continue;
-    o->said = 0;
+    o->shown = 0;
     if (!o->queue) continue;
     queue *q = &m->queues[o->queue - 1];
     q->after.any = true;
@@ -1270,7 +1269,7 @@ void wr_queues_close(wr_queues *m)
   for (size_t i = 0; i < m->event_count; i++)
     wr_points_free(&m->events[i].at);
   for (size_t i = 0; i < OPEN_MOST; i++)
-    free(m->open[i].says);
+    free(m->open[i].shows);
   hash_map_free(&m->queue_of);
   hash_map_free(&m->context_of);
   hash_map_free(&m->event_of);

@@ -10,7 +10,7 @@
 
 enum { FEW = 5000, MANY = 500000 /* more than lie in memory */, THREADS = 7 };
 
-static const char beside[] = "/tmp/weir-test-waits";
+static const char path[] = "/tmp/weir-test-waits";
 
 static uint64_t scatter(uint64_t n)
 {
@@ -25,7 +25,8 @@ static wr_wait_row row_of(int64_t id)
   bool known = x % 5 != 0, pending = known && x >> 8 & 1, huge = x >> 16 & 1;
   wr_wait_row v = {.id = id, .known = known, .pending = pending};
   if (!known) return v;
-  v.other = x >> 17 & 1 ? huge ? (int64_t)scatter(x) : id - (int64_t)(x >> 20 & 1023) : 0;
+  v.other =
+      x >> 17 & 1 ? huge ? (int64_t)scatter(x) : (int64_t)((uint64_t)id - (x >> 20 & 1023)) : 0;
   if (!pending) return v;
   v.operations = huge ? UINT64_MAX - (x & 7) : x >> 30 & 255;
   v.bytes = huge ? UINT64_MAX - (x & 3) : x >> 40 & 0xffff;
@@ -87,7 +88,7 @@ static int64_t by_chance(uint64_t n, uint64_t rows, uint32_t *thread)
 static int64_t far_apart(uint64_t n, uint64_t rows, uint32_t *thread)
 {
   *thread = 0;
-  return INT64_MIN + (int64_t)n * (INT64_MAX / (int64_t)rows) * 2;
+  return (int64_t)((uint64_t)INT64_MIN + 8 + n * (INT64_MAX / rows) * 2);
 }
 
 static const order orders[] = {{"ascending", ascending},
@@ -106,7 +107,7 @@ static int by_number(const void *left, const void *right)
 /* *ids: in order; the caller frees them. */
 static wr_wait_rows *fill(const order *o, uint64_t rows, int64_t **ids)
 {
-  wr_wait_rows *r = wr_wait_rows_new(beside);
+  wr_wait_rows *r = wr_wait_rows_new(path);
   ck_assert(r && (*ids = calloc(rows + 1, sizeof(**ids))));
   for (uint64_t n = 0; n < rows; n++) {
     uint32_t thread;
