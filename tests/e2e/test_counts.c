@@ -133,6 +133,7 @@ START_TEST(the_random_caller_calls_every_function_of_the_table)
   }
   for (uint32_t i = 1; i < api_total; i++) {
     const api_info *a = api_row(i);
+    if (a->category == WEIR_API_QUERY) continue; /* counted, and no events: test_asked.c */
     if (a->how != WEIR_API_WRAPPED || excused(a->name) || remembered_name(a->name)) continue;
     used += (size_t)snprintf(missing + used, sizeof missing - used, " %s", a->name);
     if (used > sizeof missing - 128) break;
