@@ -149,5 +149,6 @@ void wr_judge_blocking_copy(wr_case *c);
 void wr_judge_tiny_copies(wr_case *c);
 void wr_judge_rows_one_by_one(wr_case *c);
 void wr_judge_through_the_host(wr_case *c);
+void wr_judge_slow_link(wr_case *c);
 
 #endif

@@ -1,5 +1,7 @@
 /* judge_copies.c: the judges (judge.h) of copies and memsets. */
 #include <stdlib.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
 #include "reports/findings/judge.h"
 
 /* 3: A copy to a device whose memory is freed, with nothing between that can have read it. */
@@ -146,4 +148,140 @@ void wr_judge_through_the_host(wr_case *c)
                                 .certainty = brief * 2 >= times ? WR_LIKELY : WR_POSSIBLE});
   }
   hash_map_free(&at);
+}
+
+/* ---- 30: slow for their kind ----------------------------------------------------------------- */
+
+enum { MOST_RANK = 16 };
+
+typedef struct
+    copy_class { /* copies of a process in one direction, between the same memory and devices */
+  double fastest[MOST_RANK]; /* bytes a ns, the fastest first */
+  int64_t copies;
+} copy_class;
+
+typedef struct copy_place { /* of a kind, the copies of one stack */
+  size_t kind;              /* from 1; 0: not looked for yet */
+  int64_t copies;
+  double best;
+} copy_place;
+
+typedef struct speeds {
+  int64_t min_bytes, min_copies, rank;
+  hash_map by_kind, by_place;
+  copy_class *kind;   /* owned */
+  copy_place *place;  /* owned */
+  uint32_t *place_of; /* owned: by facts.common, from 1 */
+  size_t kinds, kind_capacity, places, place_capacity;
+} speeds;
+
+/* Numbers the things with that key from 1; 0: out of memory. */
+static size_t number_of_key(hash_map *map, uint64_t key, size_t *count)
+{
+  bool added;
+  uint64_t *at = hash_map_place(map, key, &added);
+  if (at && added) *at = ++*count;
+  return at ? (size_t)*at : 0;
+}
+
+/* The place of the copies of a template; NULL: out of memory. */
+static copy_place *place_of_copies(wr_case *c, speeds *s, const wr_common *t)
+{
+  size_t at = (size_t)(t - c->facts->common), kinds = s->kinds, places = s->places;
+  if (s->place_of[at]) return &s->place[s->place_of[at] - 1];
+  const wr_template *x = &c->facts->events->templates[at];
+  uint64_t key = hash_mix(hash_mix(31, (uint64_t)x->process),
+                          (uint64_t)(x->copy << 16 | x->mem << 8 | x->src_mem));
+  key = hash_mix(key, (uint64_t)(x->device << 16 | x->src_device));
+  size_t kind = number_of_key(&s->by_kind, key, &s->kinds);
+  size_t place = number_of_key(&s->by_place, hash_mix(key, (uint64_t)x->stack), &s->places);
+  if (!kind || !place || !wr_grow(&s->kind, &s->kind_capacity, s->kinds, sizeof(*s->kind)) ||
+      !wr_grow(&s->place, &s->place_capacity, s->places, sizeof(*s->place))) {
+    c->status = wr_db_out_of_memory(c->db);
+    return NULL;
+  }
+  if (s->kinds > kinds) s->kind[kind - 1] = (copy_class){0};
+  if (s->places > places) s->place[place - 1] = (copy_place){.kind = kind};
+  s->place_of[at] = (uint32_t)place;
+  return &s->place[place - 1];
+}
+
+static double rate_of(const wr_fact_large_copy *l)
+{
+  return (double)l->bytes / (double)(l->duration > 1 ? l->duration : 1);
+}
+
+/* A copy that had nothing to wait for, in which the host waits: what it takes is the copy's own time. */
+static copy_place *timed_copy(wr_case *c, speeds *s, const wr_fact_large_copy *l)
+{
+  const wr_common *t = wr_case_common(c, l->template);
+  if (l->bytes < s->min_bytes || t->flags & WEIR_EVF_ASYNC || t->copy == WEIR_COPY_PTOP)
+    return NULL;
+  const wr_wait_row *w = wr_case_wait(c, l->event);
+  return w && w->known && !w->pending ? place_of_copies(c, s, t) : NULL;
+}
+
+static void count_speed(copy_class *k, double rate, int64_t rank)
+{
+  k->copies++;
+  for (int64_t i = 0; i < rank; i++) {
+    if (k->fastest[i] >= rate) continue;
+    double slower = k->fastest[i];
+    k->fastest[i] = rate;
+    rate = slower;
+  }
+}
+
+static void count_speeds(wr_case *c, speeds *s)
+{
+  WR_EACH(c, LARGE_COPY, large_copy, l)
+  {
+    copy_place *p = timed_copy(c, s, l);
+    if (!p) continue;
+    double rate = rate_of(l);
+    p->copies++;
+    if (rate > p->best) p->best = rate;
+    count_speed(&s->kind[p->kind - 1], rate, s->rank);
+  }
+}
+
+static void find_slow(wr_case *c, speeds *s)
+{
+  WR_EACH(c, LARGE_COPY, large_copy, l)
+  {
+    const copy_place *p = timed_copy(c, s, l);
+    const copy_class *k = p ? &s->kind[p->kind - 1] : NULL;
+    if (!k || k->copies < s->rank || p->copies < s->min_copies) continue;
+    double reached = k->fastest[s->rank - 1];
+    int64_t took = l->duration > 1 ? l->duration : 1;
+    if (!(p->best * 2 < reached)) continue;
+    wr_case_find(c, &(wr_found){.event = l->event,
+                                .template = l->template,
+                                .cost = took,
+                                .saving = (int64_t)((double)took - (double)l->bytes / reached),
+                                .bytes = l->bytes,
+                                .certainty = WR_POSSIBLE});
+  }
+}
+
+/* Of a trace that has times of the device the SELECT is asked, which goes by those. */
+void wr_judge_slow_link(wr_case *c)
+{
+  speeds s = {.min_bytes = wr_case_limit(c, "min_bytes"),
+              .min_copies = wr_case_limit(c, "min_copies"),
+              .rank = wr_case_limit(c, "rank")};
+  int64_t timed = 1;
+  if (!c->status && wr_db_has_table(c->db, "device_work"))
+    c->status = wr_db_number(c->db, "SELECT EXISTS(SELECT 1 FROM main.device_work)", &timed);
+  c->declines = timed || s.rank < 1 || s.rank > MOST_RANK;
+  s.place_of = c->declines ? NULL : wr_case_array(c, c->facts->count, sizeof(*s.place_of));
+  if (s.place_of) {
+    count_speeds(c, &s);
+    find_slow(c, &s);
+  }
+  hash_map_free(&s.by_kind);
+  hash_map_free(&s.by_place);
+  free(s.kind);
+  free(s.place);
+  free(s.place_of);
 }

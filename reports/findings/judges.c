@@ -5,7 +5,8 @@
 static const struct {
   const char *name;
   wr_judge judge;
-} judges[] = {{"blocking-copy", wr_judge_blocking_copy},
+} judges[] = {{"slow-link", wr_judge_slow_link},
+              {"blocking-copy", wr_judge_blocking_copy},
               {"rows-one-by-one", wr_judge_rows_one_by_one},
               {"through-the-host", wr_judge_through_the_host},
               {"tiny-copies", wr_judge_tiny_copies},

@@ -31,7 +31,8 @@ typedef struct slot {
 
 static slot slots[THREADS][SLOTS];
 static uint64_t now;
-static bool hurried; /* calls come shortly after each other */
+static uint32_t at_place; /* of the calls; 0: any */
+static bool hurried;      /* calls come shortly after each other */
 
 static uint64_t address_of(int thread, int i)
 {
@@ -47,7 +48,8 @@ static uint64_t host_of(uint64_t i)
 static void make_call(int thread, trace_event e, uint64_t ns)
 {
   static const uint64_t pauses[] = {1, 200, 3000, 30000, 70000};
-  e.stack = UINT32_C(1) << 24 | (1 + (uint32_t)synth_below(STACKS)); /* of context 1 */
+  uint32_t stack = at_place ? at_place : 1 + (uint32_t)synth_below(STACKS);
+  e.stack = UINT32_C(1) << 24 | stack; /* of context 1 */
   e.status = synth_below(60) ? 0 : 2;
   synth_event(thread, now, ns, e);
   now += ns + (hurried ? 100 : pauses[synth_below(5)]);
@@ -219,6 +221,34 @@ static void hold_blocks(int history, int done)
   }
 }
 
+/* Six copies with nothing to wait for; those of a place of their own take far longer. */
+static void copy_slowly(int done)
+{
+  if (done != CALLS / 2) return;
+  make_call(0,
+            (trace_event){.kind = WEIR_EV_SYNC,
+                          .api = synth_api("cudaDeviceSynchronize"),
+                          .flags = WEIR_EVF_RUNTIME,
+                          .sync_type = WEIR_SYNC_CONTEXT},
+            100);
+  for (int i = 0; i < 6; i++) {
+    at_place = i < 4 ? 1 : STACKS + 1;
+    make_call(0,
+              (trace_event){.kind = WEIR_EV_COPY,
+                            .api = synth_api("cudaMemcpy"),
+                            .flags = WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC,
+                            .copy_kind = WEIR_COPY_HTOD,
+                            .a = UINT64_C(0xa00000000),
+                            .b = host_of(9),
+                            .bytes = 3 << 20,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
+                            .stream = WEIR_STREAM_LEGACY},
+              i < 4 ? 1000 : 500000);
+  }
+  at_place = 0;
+}
+
 static const char *make_history(int history)
 {
   const char *one[] = {NULL, NULL};
@@ -228,10 +258,11 @@ static const char *make_history(int history)
   now = 1;
   synth_open(synth_dir());
   for (int t = 0; t < THREADS; t++)
-    for (uint64_t k = 1; k <= STACKS; k++)
+    for (uint64_t k = 1; k <= STACKS + 1; k++)
       synth_stack(t, (uint32_t)k, (const uint64_t[]){0x1000 * k, 0x9000}, 2);
   for (int i = 0; i < CALLS; i++) {
     hold_blocks(history, i);
+    copy_slowly(i);
     random_call((int)synth_below(threads), uses);
   }
   synth_close();

@@ -9,6 +9,7 @@
 -- threshold: rank 3 place from the fastest, that others are held against
 -- fix: Put the host buffer on the NUMA node of the device (numactl, or touch it first from a thread
 --      there), copy whole blocks rather than narrow rows, and not in two directions over one link.
+-- judge: slow-link
 WITH sized AS (
   SELECT l.event AS id, t.process, t.stack, t.copy, t.mem, t.src_mem, t.device, t.src_device, l.bytes, t.flags,
          l.duration, (SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = l.event) AS ns
