@@ -81,11 +81,6 @@ static block_cache_counters block_cache_stats(void)
   return s;
 }
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 START_TEST(a_freed_block_serves_the_next_request_of_its_size_class_whole)
 {
   open_block_cache(64 * MIB, 64 * MIB, 0);

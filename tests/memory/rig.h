@@ -39,4 +39,10 @@ int64_t rig_stat(rig *r, size_t offset);
 uint64_t rig_random(uint64_t *state);
 int rig_run(Suite *suite);
 
+/* Work of a stream that does nothing. */
+static inline void nothing(void *argument)
+{
+  (void)argument;
+}
+
 #endif

@@ -9,11 +9,6 @@ static const weir_status errors[] = {WEIR_EOOM, WEIR_ECUDA, WEIR_ENOMEM};
 
 enum { SLOTS = 24 };
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 /* A capture of stream 1 into a private pool; what fails leaves nothing underway. */
 static int capture(rig *r)
 {

@@ -16,11 +16,6 @@ static const struct way {
     {2 * 1024 * 1024, NULL}, {0, NULL}, {0, "whole_block:on"}, {2 * 1024 * 1024, "decay_ms:1"}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 static weir_graph_pool *new_pool(void)
 {
   weir_graph_pool *g = NULL;

@@ -129,11 +129,6 @@ START_TEST(segments_are_named_as_such)
 }
 END_TEST
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 START_TEST(a_free_completes_when_other_streams_are_through)
 {
   weir_stream *side;

@@ -5,11 +5,6 @@
 
 static rig r;
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 static void hold_stream(int s)
 {
   (void)rig_stream(&r, s);

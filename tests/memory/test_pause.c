@@ -7,11 +7,6 @@ static rig r;
 
 enum { ALL = 1000, WEIGHTS = 1, CACHE = 2 }; /* tags */
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 static void start_pause_rig(uint64_t capacity)
 {
   rig_start(&r, capacity, 2 * MIB, NULL);

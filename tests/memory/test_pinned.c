@@ -91,11 +91,6 @@ static void record_stream_use(void *ptr, int device, int i)
   ck_assert_msg(weir_record_stream(ptr, stream(device, i)) == WEIR_OK, "%s", weir_error_message());
 }
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 /* Work on stream i that is not complete before the stream is let go. */
 static void keep_busy(int device, int i)
 {

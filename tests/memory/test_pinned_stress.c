@@ -39,11 +39,6 @@ static int64_t figure(const char *name)
   return value;
 }
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 /* ---- failures -------------------------------------------------------------------------------- */
 
 enum { SLOTS = 16 };

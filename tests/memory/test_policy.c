@@ -7,11 +7,6 @@
 
 static rig r;
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 static void start_whole_block_rig(uint64_t capacity, const char *more)
 {
   char conf[80];

@@ -18,11 +18,6 @@ static void start_reuse_rig(uint64_t capacity, const char *conf)
   rig_start(&r, capacity, 2 * MIB, conf);
 }
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 START_TEST(the_same_stream_reuses_at_once)
 {
   start_reuse_rig(64 * MIB, NULL);

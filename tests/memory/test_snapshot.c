@@ -148,11 +148,6 @@ START_TEST(a_snapshot_without_history_is_whole)
 }
 END_TEST
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 /* Blocks on three streams, some used by another, some given back to the device. */
 static void random_traffic(uint64_t seed, int operations)
 {

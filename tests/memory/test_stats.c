@@ -128,11 +128,6 @@ static void check_identities(bool summed)
   }
 }
 
-static void nothing(void *argument)
-{
-  (void)argument;
-}
-
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 typedef struct held {

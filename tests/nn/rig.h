@@ -67,4 +67,11 @@ TCase *rig_case(Suite *suite);
 /* Runs and ends the suite; what main() returns. */
 int rig_run(Suite *suite);
 
+/* Case 0 is of the cpu, others are of a device. */
+static inline weir_device device_of_case(int i)
+{
+  if (i) rig_devices(1);
+  return i ? CUDA(0) : CPU;
+}
+
 #endif

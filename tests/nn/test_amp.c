@@ -6,12 +6,6 @@
 #include "core/weir/grad.h"
 #include "tests/nn/rig.h"
 
-static weir_device device_of_case(int i)
-{
-  if (i) rig_devices(1);
-  return i ? CUDA(0) : CPU;
-}
-
 static weir_device_type type_of_case(int i)
 {
   return i ? WEIR_DEVICE_CUDA : WEIR_DEVICE_CPU;

@@ -3,12 +3,6 @@
 #include <math.h>
 #include "tests/nn/rig.h"
 
-static weir_device device_of_case(int i)
-{
-  if (i) rig_devices(1);
-  return i ? CUDA(0) : CPU;
-}
-
 static double *read(const weir_tensor *t)
 {
   size_t bytes = (size_t)weir_tensor_numel(t) * sizeof(double);

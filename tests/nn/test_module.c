@@ -3,12 +3,6 @@
 #include "core/tensor/announce.h"
 #include "tests/nn/rig.h"
 
-static weir_device device_of_case(int i)
-{
-  if (i) rig_devices(1);
-  return i ? CUDA(0) : CPU;
-}
-
 static const weir_module_class plain = {.name = "Net"};
 
 static weir_module *net(void)

@@ -8,12 +8,6 @@
 
 enum { N = 1000, STEPS = 5 };
 
-static weir_device device_of_case(int i)
-{
-  if (i) rig_devices(1);
-  return i ? CUDA(0) : CPU;
-}
-
 static weir_tensor *parameter_of(const double *values, int64_t n, weir_dtype dtype,
                                  weir_device device)
 {

@@ -55,6 +55,8 @@ bool synth_module(int n, uint64_t base, uint64_t start, uint64_t end, const char
 
 /* Imports the spools (NULL-ended list) into dir/NAME; returns its path (static). */
 const char *synth_import(const char *name, const char *const *spools);
+/* The same of what this process has written, which is closed: to t.db. */
+const char *synth_import_this(void);
 
 /* One number of a trace. */
 int64_t synth_number(const char *trace, const char *sql);

@@ -59,14 +59,6 @@ static void copy_at(uint64_t start, unsigned item)
   ck_assert(synth_event(0, start, 5, e));
 }
 
-static const char *import_this(void)
-{
-  const char *one[] = {NULL, NULL};
-  synth_close();
-  one[0] = synth_spool();
-  return synth_import("t.db", one);
-}
-
 static int64_t hash_of(const char *trace, int start, int item)
 {
   char sql[256];
@@ -89,7 +81,7 @@ START_TEST(a_hash_is_of_the_event_that_comes_next_with_its_tick_and_addresses)
   }
   hash_at(40, 7, 0);
   copy_at(50, 0);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(hash_of(t, 10, 0), 1);
   ck_assert_int_eq(hash_of(t, 50, 0), -1);
   for (int i = 0; i < 20; i++)
@@ -111,7 +103,7 @@ START_TEST(a_hash_that_comes_later_finds_its_copy_by_number)
   copy_at(30, 0);
   late_hash(0, 1, 11);
   late_hash(OTHER, 9, 99); /* nothing was announced so */
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(hash_of(t, 10, 0), 11);
   ck_assert_int_eq(hash_of(t, 20, 0), 22);
   ck_assert_int_eq(hash_of(t, 30, 0), -1);
@@ -135,7 +127,7 @@ START_TEST(records_that_make_no_sense_do_no_harm)
     write_hash(0, UINT64_MAX, 10, outcome, &info, sizeof(info));
     write_hash(0, 1, 10, outcome, &info, (size_t)outcome % sizeof(info));
   }
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy_hash WHERE outcome NOT IN"
                                    " (SELECT id FROM hash_outcome) OR ns < 0"),
                    0);
@@ -187,7 +179,7 @@ START_TEST(hashing_is_in_no_time_of_ranges)
     if (hashed) late_hash(0, 5, 700);
     write_range(50100, WEIR_RANGE_POP, 0, 1);
     copy_at(60000, 0);
-    const char *t = import_this();
+    const char *t = synth_import_this();
     json_t *j = synth_json(t);
     ck_assert_int_eq(range_ns(j, "inner"), hashed ? 10000 - 1500 : 10000);
     ck_assert_int_eq(range_ns(j, "outer"), hashed ? 50000 - 1500 - 1700 : 50000);

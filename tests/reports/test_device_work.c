@@ -35,14 +35,6 @@ static void write_work(const device_operation *o, size_t count)
   ck_assert(synth_extended(WRITER, WEIR_EV_DEVICE_WORK, 0, 0, o, count * sizeof(*o)));
 }
 
-static const char *import_this(void)
-{
-  const char *one[] = {NULL, NULL};
-  synth_close();
-  one[0] = synth_spool();
-  return synth_import("t.db", one);
-}
-
 START_TEST(operations_find_the_event_that_began_at_their_number_s_tick)
 {
   synth_open(synth_dir());
@@ -54,7 +46,7 @@ START_TEST(operations_find_the_event_that_began_at_their_number_s_tick)
   copy_at(20);
   correlate(0, 8, 30);
   copy_at(30);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM device_work WHERE event IS NOT NULL"), 3);
   ck_assert_int_eq(synth_number(t, "SELECT device_start_ns FROM copy WHERE start_ns = 10"), 100);
   ck_assert_int_eq(synth_number(t, "SELECT device_ns FROM copy WHERE start_ns = 10"), 50);
@@ -84,7 +76,7 @@ START_TEST(numbers_far_apart_are_not_taken_for_each_other)
     device_operation o = operation(far_number(i), 1000, 1001 + (uint64_t)i);
     write_work(&o, 1);
   }
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy WHERE device_ns = start_ns - 9"),
                    NUMBERS);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy WHERE device_ns IS NULL"), 1);
@@ -101,7 +93,7 @@ START_TEST(a_call_may_have_many_numbers)
     device_operation o = operation(i, 100, 101);
     write_work(&o, 1);
   }
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT device_ns FROM copy"), 300);
 }
 END_TEST
@@ -118,7 +110,7 @@ START_TEST(a_number_without_its_event_is_of_none)
   device_operation o[] = {operation(7, 100, 150), operation(8, 100, 150), operation(9, 100, 150),
                           operation(0, 100, 150), operation(99, 100, 150)};
   write_work(o, 5);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM device_work"), 5);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM device_work WHERE event IS NOT NULL"), 1);
   ck_assert_int_eq(synth_number(t, "SELECT device_ns FROM copy WHERE start_ns = 30"), 50);
@@ -134,7 +126,7 @@ START_TEST(times_that_cannot_be_are_none)
   device_operation o[] = {operation(1, 0, 0), operation(2, 150, 100), operation(3, 100, 150)};
   o[0].start = 0;
   write_work(o, 3);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(
       synth_number(t, "SELECT count(*) FROM device_work WHERE start IS NULL AND \"end\" IS NULL"),
       2);
@@ -160,7 +152,7 @@ START_TEST(a_hostile_spool_harms_nobody)
     correlate(0, 5, 20);
   copy_at(20);
   synth_extended(0, WEIR_EV_DEVICE_FACT, 99, UINT64_MAX, "\xff\xfe\0x", 4);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM device_work"), 1);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM device_call"), 65536);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM device_fact WHERE fact = 'unknown'"), 1);
@@ -172,7 +164,7 @@ START_TEST(facts_are_named)
   synth_open(synth_dir());
   synth_extended(0, WEIR_EV_DEVICE_FACT, WEIR_DEVICE_FACT_OBSERVED, 0, "copies", 6);
   synth_extended(0, WEIR_EV_DEVICE_FACT, WEIR_DEVICE_FACT_DROPPED, 12, "", 0);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM device_fact WHERE fact = 'observed'"
                                    " AND text = 'copies' AND count IS NULL"),
                    1);
@@ -208,7 +200,7 @@ START_TEST(overlapping_work_counts_once_in_each_sum)
   synth_open(synth_dir());
   copy_at(10);
   write_overlapping_work();
-  json_t *j = synth_json(import_this());
+  json_t *j = synth_json(synth_import_this());
   ck_assert_int_eq(device_number(j, "span_ns"), 300);
   ck_assert_int_eq(device_number(j, "busy_ns"), 300);
   ck_assert_int_eq(device_number(j, "copy_ns"), 200);
@@ -243,7 +235,7 @@ START_TEST(the_report_names_what_was_not_observed)
   correlate(0, 77, 10);
   copy_at(10);
   write_overlapping_work();
-  const char *t = import_this();
+  const char *t = synth_import_this();
   json_t *j = synth_json(t), *o = json_object_get(j, "device_observation");
   ck_assert_int_eq(json_integer_value(json_object_get(o, "yields")), 1);
   ck_assert_int_eq(json_integer_value(json_object_get(o, "yielded_ns")), 300);
@@ -270,7 +262,7 @@ START_TEST(a_report_without_device_times_has_no_such_section)
 {
   synth_open(synth_dir());
   copy_at(10);
-  char *text = synth_text(import_this(), 100);
+  char *text = synth_text(synth_import_this(), 100);
   ck_assert_ptr_null(strstr(text, "Device time"));
   free(text);
 }
@@ -285,7 +277,7 @@ START_TEST(nsight_s_copies_are_the_device_s_where_it_was_observed)
   copy_at(20);
   device_operation o[] = {operation(7, 100, 150), operation(7, 200, 260)};
   write_work(o, 2);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY"
                                    " WHERE start = 100 AND \"end\" = 260"),
                    1);
@@ -327,7 +319,7 @@ START_TEST(kernels_are_summed_by_name)
   device_operation o[] = {operation(7, 100, 400), operation(8, 500, 600)};
   o[0].kind = o[1].kind = WEIR_DEVICE_KERNEL;
   write_work(o, 2);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   char *text = synth_text(t, 0);
   const char *section = strstr(text, "Kernels  by name");
   ck_assert_ptr_nonnull(section);

@@ -44,14 +44,6 @@ static void launch_at(uint64_t at, uint64_t exec)
   ck_assert(synth_event(0, at, 1, e));
 }
 
-static const char *import_this(void)
-{
-  const char *one[] = {NULL, NULL};
-  synth_close();
-  one[0] = synth_spool();
-  return synth_import("t.db", one);
-}
-
 /* Bytes that the launch at a time copied; -1: not known. */
 static int64_t copied(const char *trace, int at)
 {
@@ -89,7 +81,7 @@ START_TEST(a_graph_that_is_not_all_there_is_not_known)
   write_graph((graph_record){41, 4, 1, WEIR_GRAPH_MADE, 1}, n, sizeof(n[0]) + 9); /* and a bit */
   launch_at(50, 4);
   launch_at(60, UINT64_MAX);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(copied(t, 10), -1);
   ck_assert_int_eq(copied(t, 20), -1);
   ck_assert_int_eq(copied(t, 30), -1);
@@ -114,7 +106,7 @@ START_TEST(more_kernels_than_can_be_counted_fail_no_report)
   make_graph(2, 2, n, 2);
   launch_at(10, 1);
   launch_at(20, 2);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   char *text = synth_text(t, 0);
   ck_assert_msg(strstr(text, "  touch          2\n") != NULL, "%s", text);
   free(text);
@@ -145,7 +137,7 @@ START_TEST(a_change_of_what_a_graph_has_not_makes_it_unknown_until_it_is_made_ag
   write_graph((graph_record){900, 1, 1, 0, 1}, &other, sizeof(other)); /* no facts: left out */
   write_graph((graph_record){901, 1, 1, 200, 1}, &other, sizeof(other));
   launch_at(910, 1);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   for (int i = 0; i < CHANGES; i++) {
     ck_assert_int_eq(copied(t, 100 * i + 10), -1);
     ck_assert_int_eq(copied(t, 100 * i + 30), 10);
@@ -182,7 +174,7 @@ START_TEST(nodes_within_themselves_or_each_other_are_counted_once)
   n[0].type = n[0].copy = n[0].mem = 255;
   make_graph(31, 1, n, 1);
   launch_at(40, 1);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(copied(t, 10), 310);
   ck_assert_int_eq(copied(t, 20), 170); /* 2 with 3, and that with the other 3 */
   ck_assert_int_eq(copied(t, 30), 1250);
@@ -227,7 +219,7 @@ START_TEST(any_records_at_all_are_imported_and_reported)
       write_random_record(i);
     else
       launch_at(i, draw(4));
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM graph_launch"),
                    synth_number(t, "SELECT count(*) FROM event WHERE kind = 12"));
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM graph_work WHERE count < 1 OR count >"

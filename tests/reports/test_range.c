@@ -46,14 +46,6 @@ static void call_at(int thread, uint64_t at, uint64_t bytes)
   synth_alloc(thread, at, 2, 0x1000 * bytes, bytes, 0, WEIR_MEM_DEVICE);
 }
 
-static const char *import_this(void)
-{
-  const char *one[] = {NULL, NULL};
-  synth_close();
-  one[0] = synth_spool();
-  return synth_import("t.db", one);
-}
-
 /* ---- random nests ---------------------------------------------------------------------------- */
 
 typedef struct model_range {
@@ -242,7 +234,7 @@ START_TEST(every_call_of_random_nests_has_its_innermost_range)
   model *m = new_model(_i);
   for (int i = 0; i < STEPS; i++)
     random_step(m);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   compare_calls(m, t);
   compare_ranges(m, t);
   compare_report(m, t);
@@ -294,7 +286,7 @@ START_TEST(a_lost_pop_ends_with_the_next_pop_further_out_in_its_domain)
   write_range(0, 40, WEIR_RANGE_POP, 0, 1, 1);
   call_at(0, 50, 1);
   write_range(0, 60, WEIR_RANGE_POP, 0, 9, 1); /* its push is lost */
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM range WHERE end_ns = 40"), 2);
   ck_assert_int_eq(synth_number(t, "SELECT start_ns FROM range WHERE end_ns IS NULL"), 20);
   ck_assert_int_eq(
@@ -312,7 +304,7 @@ START_TEST(any_thread_may_end_a_range_that_was_started)
   write_range(0, 30, WEIR_RANGE_START, 0, 9, 0);
   write_range(1, 70, WEIR_RANGE_END, 0, 10, 0);
   call_at(0, 80, 1);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM range WHERE kind = 'start_end'"), 3);
   ck_assert_int_eq(synth_number(t, "SELECT end_ns FROM range WHERE start_ns = 10"), 50);
   ck_assert_int_eq(synth_number(t, "SELECT end_ns FROM range WHERE start_ns = 20"), 60);
@@ -337,7 +329,7 @@ START_TEST(payloads_have_their_types_and_nsights_columns)
   memcpy(&bits, &half, sizeof(half));
   write_payload(60, 6, bits);
   write_payload(70, 13, 99);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 34"), 7);
   ck_assert_int_eq(synth_number(t, "SELECT uint64Value FROM NVTX_EVENTS WHERE start = 10"), 5);
   ck_assert_int_eq(synth_number(t, "SELECT int64Value FROM NVTX_EVENTS WHERE start = 20"), -5);
@@ -361,7 +353,7 @@ START_TEST(categories_and_threads_have_the_names_they_were_given)
   write_range(0, 20, WEIR_RANGE_MARK, 2, 0, 0);
   ck_assert(
       synth_extended(0, WEIR_EV_NAME, 12, WEIR_NAME_CATEGORY, category, sizeof(category) - 1));
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT category_name = 'twelve' AND color = 4278255360"
                                    " FROM range WHERE start_ns = 10"),
                    1);
@@ -393,7 +385,7 @@ START_TEST(a_report_sums_what_is_within_a_range_once_a_name)
   synth_sync(0, 100, 17, WEIR_SYNC_CONTEXT);
   write_range(0, 130, WEIR_RANGE_POP, 0, 3, 1);
   synth_sync(0, 140, 1, WEIR_SYNC_CONTEXT);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   json_t *report = synth_json(t);
   const json_t *step = entry_of(report, "", "step"), *copy = entry_of(report, "lib", "copy");
   ck_assert_ptr_nonnull(step);
@@ -432,7 +424,7 @@ START_TEST(time_on_devices_is_within_the_ranges_of_the_calls_that_asked_for_it)
   write_range(0, 50, WEIR_RANGE_POP, 0, 2, 0);
   write_range(0, 60, WEIR_RANGE_POP, 0, 1, 0);
   call_at(0, 70, 300);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   sqlite3 *db = NULL;
   ck_assert_int_eq(sqlite3_open(t, &db), SQLITE_OK);
   /* of the call of 200 bytes two operations, one without times, one of the observer's own */
@@ -488,7 +480,7 @@ START_TEST(what_launches_of_graphs_ran_is_within_the_ranges_they_are_in)
   write_range(0, 50, WEIR_RANGE_POP, 0, 2, 0);
   launch_graph_at(60, 6);
   write_range(0, 70, WEIR_RANGE_POP, 0, 1, 0);
-  json_t *report = synth_json(import_this());
+  json_t *report = synth_json(synth_import_this());
   const json_t *epoch = entry_of(report, "", "epoch"), *step = entry_of(report, "", "step");
   ck_assert_int_eq(member(step, "calls"), 2);
   ck_assert_int_eq(member(step, "copies"), 4);
@@ -508,7 +500,7 @@ START_TEST(without_ranges_a_report_says_nothing_of_them)
 {
   synth_open(synth_dir());
   call_at(0, 5, 7000);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   json_t *report = synth_json(t);
   ck_assert_uint_eq(json_array_size(json_object_get(report, "ranges")), 0);
   json_decref(report);
@@ -533,7 +525,7 @@ START_TEST(records_that_make_no_sense_are_left_out)
   for (unsigned i = 0; i < 10000; i++) /* far deeper than a program's side records */
     write_range(0, 10 + i, WEIR_RANGE_PUSH, UINT64_MAX, UINT64_MAX - i, i);
   call_at(0, 20000, 1);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM range"), 4096);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM range WHERE text IS NOT NULL"), 0);
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event_range"), 1);
@@ -546,7 +538,7 @@ START_TEST(ranges_too_deep_to_be_recorded_are_in_the_coverage)
   synth_open(synth_dir());
   call_at(0, 10, 1);
   atomic_store(&spool_current()->deep_ranges, 4744);
-  const char *t = import_this();
+  const char *t = synth_import_this();
   json_t *j = synth_json(t);
   json_t *coverage = json_object_get(j, "coverage");
   ck_assert_int_eq(json_integer_value(json_object_get(coverage, "deep_ranges")), 4744);
