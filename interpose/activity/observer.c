@@ -102,7 +102,7 @@ static void write_observed(spool_writer *pen, const char *warning)
   write_fact(pen, WEIR_DEVICE_FACT_OBSERVED, 0, text);
 }
 
-static void write_counts(void)
+static void write_activity_counts(void)
 {
   uint64_t lost = observer.lost + observer.counts.dropped;
   uint64_t untimed = observer.counts.untimed - observer.written.untimed;
@@ -276,7 +276,7 @@ static void read_completed(void)
                           &observer.counts);
     activity_buffer_free(buffer);
   }
-  if (!atomic_load(&observer.abandoned)) write_counts();
+  if (!atomic_load(&observer.abandoned)) write_activity_counts();
 }
 
 /* Another try follows where it fails: who has CUPTI may be gone then. */

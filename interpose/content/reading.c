@@ -54,7 +54,7 @@ static bool read_by_file(content_reader *r, uint64_t at, size_t bytes)
   return went == (ssize_t)bytes && pread(r->file, r->piece, bytes, 0) == went;
 }
 
-static bool read_piece(content_reader *r, uint64_t at, size_t bytes)
+static bool read_copied_piece(content_reader *r, uint64_t at, size_t bytes)
 {
   struct iovec to = {r->piece, bytes}, from = {(void *)(uintptr_t)at, bytes};
   if (r->file < 0 && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)bytes) return true;
@@ -76,7 +76,7 @@ static bool hash_row(content_reader *r, uint64_t at, uint64_t bytes)
 {
   while (bytes) {
     size_t now = bytes < r->room ? (size_t)bytes : r->room;
-    if (!read_piece(r, at, now)) return false;
+    if (!read_copied_piece(r, at, now)) return false;
     look_at_piece(r, now);
     at += now;
     bytes -= now;

@@ -64,7 +64,7 @@ static void *handle_of(hash_table *of, const nvtx_message *message, void *next)
   return next ? next : t;
 }
 
-static const nvtx_text *text_of(hash_table *of, const void *handle)
+static const nvtx_text *name_text(hash_table *of, const void *handle)
 {
   const hash_entry *e = handle ? hash_table_find(of, (uint64_t)(uintptr_t)handle) : NULL;
   return e ? (const nvtx_text *)(uintptr_t)atomic_load_explicit(&e->x, memory_order_acquire) : NULL;
@@ -72,12 +72,12 @@ static const nvtx_text *text_of(hash_table *of, const void *handle)
 
 const nvtx_text *nvtx_domain_of(nvtxDomainHandle_t handle)
 {
-  return text_of(&domains, handle);
+  return name_text(&domains, handle);
 }
 
 const nvtx_text *nvtx_string_of(nvtxStringHandle_t handle)
 {
-  return text_of(&strings, handle);
+  return name_text(&strings, handle);
 }
 
 /* ---- names in the trace ---------------------------------------------------------------------- */

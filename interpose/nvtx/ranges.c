@@ -49,7 +49,7 @@ static nvtx_thread *begin_thread(const thread_state *t)
   return own;
 }
 
-static inline nvtx_thread *thread_of(const thread_state *t)
+static inline nvtx_thread *nvtx_thread_of(const thread_state *t)
 {
   nvtx_thread *n = own;
   return __builtin_expect(n && n->epoch == t->epoch, 1) ? n : begin_thread(t);
@@ -73,7 +73,7 @@ typedef struct range_fields {
   uint8_t what, payload_type;     /* range_fact, nvtxPayloadType_t */
 } range_fields;
 
-static inline void write_range(spool_writer *writer, const range_fields *r)
+static inline void write_range_record(spool_writer *writer, const range_fields *r)
 {
   trace_event *slot = spool_writer_slots(writer, 1);
   if (__builtin_expect(!slot, 0)) return;
@@ -103,7 +103,7 @@ typedef struct range_words {
 } range_words;
 
 /* Attributes of any version: what is beyond `size` is not there. */
-static range_words words_of(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
+static range_words event_words(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
 {
   range_words x = {.domain = domain};
   if (!a || a->size < offsetof(nvtxEventAttributes_t, message) + sizeof(a->message)) return x;
@@ -128,7 +128,7 @@ static void record_words(unsigned what, uint64_t number, const range_words *x, u
 {
   thread_state *t = &thread_self;
   if (!nvtx_record_begin(t)) return;
-  nvtx_thread *n = thread_of(t);
+  nvtx_thread *n = nvtx_thread_of(t);
   if (n) {
     range_fields r = {
         .time = time,
@@ -137,7 +137,7 @@ static void record_words(unsigned what, uint64_t number, const range_words *x, u
         .what = (uint8_t)what,
         .payload_type = (uint8_t)x->payload_type,
         .name = nvtx_name_of(n, &t->writer, x->domain, &x->message, x->category, x->color)};
-    write_range(&t->writer, &r);
+    write_range_record(&t->writer, &r);
   }
   nvtx_record_end(t);
 }
@@ -154,7 +154,7 @@ static void record_push(const range_words *x)
   thread_state *t = &thread_self;
   uint64_t time = clock_ticks();
   if (!nvtx_record_begin(t)) return;
-  nvtx_thread *n = thread_of(t);
+  nvtx_thread *n = nvtx_thread_of(t);
   if (n && n->open == NVTX_MOST_OPEN) {
     count_deeper(n);
   } else if (n) {
@@ -168,7 +168,7 @@ static void record_push(const range_words *x)
     r.domain = domain_number(x->domain);
     n->stack[n->open].domain = r.domain;
     n->stack[n->open++].push = n->pushes;
-    write_range(&t->writer, &r);
+    write_range_record(&t->writer, &r);
   }
   nvtx_record_end(t);
 }
@@ -194,13 +194,13 @@ static void record_pop(nvtxDomainHandle_t domain)
 {
   thread_state *t = &thread_self;
   if (!nvtx_record_begin(t)) return;
-  nvtx_thread *n = thread_of(t);
+  nvtx_thread *n = nvtx_thread_of(t);
   uint32_t number = domain_number(domain);
   uint64_t push = n ? pop_number(n, number) : 0;
   if (push) {
     range_fields r = {
         .time = clock_ticks(), .number = push, .domain = number, .what = WEIR_RANGE_POP};
-    write_range(&t->writer, &r);
+    write_range_record(&t->writer, &r);
   }
   nvtx_record_end(t);
 }
@@ -210,7 +210,7 @@ static void record_end(nvtxRangeId_t id)
   thread_state *t = &thread_self;
   if (!nvtx_record_begin(t)) return;
   range_fields r = {.time = clock_ticks(), .number = id, .what = WEIR_RANGE_END};
-  write_range(&t->writer, &r);
+  write_range_record(&t->writer, &r);
   nvtx_record_end(t);
 }
 
@@ -263,8 +263,8 @@ static nvtxRangeId_t new_range(void)
   {                                                                                                \
     .message = nvtx_unicode(text)                                                                  \
   }
-#define WORDS_EX words_of(NULL, a)
-#define WORDS_IN words_of(domain, a)
+#define WORDS_EX event_words(NULL, a)
+#define WORDS_IN event_words(domain, a)
 
 #define FOUR(WHAT, f, index, index_in)                                                             \
   WHAT(f##_ex, index, nvtx##f##Ex_impl_fntype, (const nvtxEventAttributes_t *a), (a), WORDS_EX)    \

@@ -77,7 +77,7 @@ static int become_collector(void *context)
 }
 
 /* The process in between. */
-static int detach(void *context)
+static int detach_collector(void *context)
 {
   start *s = context;
 
@@ -93,7 +93,7 @@ static void run_detached(start *s, char *stack)
 
   prctl(PR_GET_CHILD_SUBREAPER, &reaper);
   if (reaper) prctl(PR_SET_CHILD_SUBREAPER, 0);
-  pid_t pid = clone(detach, stack, CLONE_VM | CLONE_VFORK, s);
+  pid_t pid = clone(detach_collector, stack, CLONE_VM | CLONE_VFORK, s);
   if (pid < 0)
     s->error = errno;
   else

@@ -61,7 +61,7 @@ static size_t put_utf8(char *out, uint32_t c)
  * its characters come after its head, whether all are ASCII. How it is interned takes 2 bits or, in
  * builds without the interpreter's lock, 1 byte or 2, and is at most 3: of a str that can be read,
  * whose characters come after its head, what follows is not 0 and shows which. */
-static unsigned state_of(const python_interpreter *in, const uint8_t *head)
+static unsigned text_state(const python_interpreter *in, const uint8_t *head)
 {
   uint32_t word;
   memcpy(&word, head + in->at.state, sizeof word);
@@ -74,7 +74,7 @@ static size_t read_python_text(const python_interpreter *in, uintptr_t str, char
   uint8_t head[PYTHON_TEXT_BYTES], raw[CHARACTERS_MOST];
   if (!python_read(head, str, in->at.state + 4u)) return 0;
   uint64_t length = python_word(head, in->at.length);
-  unsigned state = state_of(in, head), size = state & 7;
+  unsigned state = text_state(in, head), size = state & 7;
   bool compact = state >> 3 & 1, ascii = state >> 4 & 1;
   if (!compact || (size != 1 && size != 2 && size != 4)) return 0;
   if (length > sizeof raw / size) length = sizeof raw / size;
@@ -151,7 +151,7 @@ static unsigned find_line(line_reader *r, unsigned line, uint64_t unit)
   return 0;
 }
 
-static unsigned line_of(const python_interpreter *in, const python_frame *f)
+static unsigned line_of_code(const python_interpreter *in, const python_frame *f)
 {
   uint32_t first;
   uint64_t count;
@@ -190,7 +190,7 @@ static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t count)
 static python_piece characters_of(const python_interpreter *in, uintptr_t str, const uint8_t *head,
                                   uint8_t *to, size_t most)
 {
-  unsigned state = state_of(in, head);
+  unsigned state = text_state(in, head);
   uint64_t length = python_word(head, in->at.length), bytes = length * (state & 7);
   if (length > most || bytes > most) bytes = most;
   return (python_piece){to, str + (state >> 4 & 1 ? in->at.ascii : in->at.compact), bytes};
@@ -246,8 +246,9 @@ static void write_frame_name(const python_interpreter *in, const python_frame *f
       read_python_text(in, python_word(f->head, in->at.qualified), p.text, FUNCTION_ROOM);
   size_t file =
       read_python_text(in, python_word(f->head, in->at.file), p.text + function, FILE_ROOM);
-  p.info = (python_frame_info){
-      .line = line_of(in, f), .function_bytes = (uint16_t)function, .file_bytes = (uint16_t)file};
+  p.info = (python_frame_info){.line = line_of_code(in, f),
+                               .function_bytes = (uint16_t)function,
+                               .file_bytes = (uint16_t)file};
   (void)spool_writer_extended(w, WEIR_EV_PYTHON_FRAME, &head, &p, sizeof p.info + function + file);
 }
 

@@ -152,7 +152,7 @@ static bool is_trampoline(const python_interpreter *in, const uint64_t *frames, 
          objects.find_object((void *)(uintptr_t)(frames[at] - 1), &found) != 0;
 }
 
-static unsigned count_of(const uint8_t *runs, unsigned first)
+static unsigned count_of_frames(const uint8_t *runs, unsigned first)
 {
   unsigned n = 0;
   while (runs[first++])
@@ -166,7 +166,7 @@ static void merge(merged *m, const python_interpreter *in, const uint64_t *frame
   unsigned loops = 0, used = 0, run = 0;
   for (unsigned i = 0; i < count; i++)
     loops += is_loop(in, frames[i]);
-  bool known = loops && loops <= count_of(runs, 0);
+  bool known = loops && loops <= count_of_frames(runs, 0);
   for (unsigned i = 0; i < count; i++) {
     if (!is_interpreters(in, frames[i])) {
       if (!is_trampoline(in, frames, i)) push_frames(m, &frames[i], 1);

@@ -94,7 +94,7 @@ bool capture_ends(void)
 }
 
 /* The driver's answer about a stream; `otherwise` where it has none. */
-static CUstreamCaptureStatus status_of(uint64_t stream, CUstreamCaptureStatus otherwise)
+static CUstreamCaptureStatus capture_status(uint64_t stream, CUstreamCaptureStatus otherwise)
 {
   CUstreamCaptureStatus status = otherwise;
   PFN_cuStreamIsCapturing_v10000 ask = WEIR_HELPER(cuStreamIsCapturing);
@@ -104,12 +104,12 @@ static CUstreamCaptureStatus status_of(uint64_t stream, CUstreamCaptureStatus ot
 
 bool capture_is_active(uint64_t stream)
 {
-  return status_of(stream, CU_STREAM_CAPTURE_STATUS_NONE) == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return capture_status(stream, CU_STREAM_CAPTURE_STATUS_NONE) == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 static bool stream_capture_over(uint64_t stream)
 {
-  return status_of(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE) == CU_STREAM_CAPTURE_STATUS_NONE;
+  return capture_status(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE) == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* A capture ends by success, by the error that means that it had been invalidated, and by the one

@@ -53,7 +53,7 @@ static bool ask_device(uint64_t *free_now, uint64_t *total)
   return true;
 }
 
-static void sample(unsigned device)
+static void sample_device_memory(unsigned device)
 {
   uint64_t free_now, total, start = clock_ticks();
   if (!ask_device(&free_now, &total)) return;
@@ -75,7 +75,7 @@ void device_memory_sample(thread_state *t, bool due)
     context_refresh(t);
     if (t->last_device != WEIR_DEVICE_NONE) {
       sample_graphs(t->last_device);
-      sample(t->last_device);
+      sample_device_memory(t->last_device);
     }
     capture_step_end();
   }

@@ -39,7 +39,7 @@ static hash_entry *level_make(hash_table *t, unsigned level)
 }
 
 /* The n-th slot a key may live in. */
-static hash_entry *slot_at(hash_entry *slots, unsigned level, uint64_t hash, unsigned n)
+static hash_entry *hash_slot_at(hash_entry *slots, unsigned level, uint64_t hash, unsigned n)
 {
   return &slots[(hash + n) & (slots_of(level) - 1)];
 }
@@ -51,7 +51,7 @@ hash_entry *hash_table_find(hash_table *t, uint64_t key)
     hash_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
     if (!slots) return NULL;
     for (unsigned n = 0; n < PROBE; n++) {
-      hash_entry *e = slot_at(slots, l, h, n);
+      hash_entry *e = hash_slot_at(slots, l, h, n);
       uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
       if (k == key) return e;
       if (k == 0) break;
@@ -65,7 +65,7 @@ static hash_entry *claim_slot(hash_entry *slots, unsigned level, uint64_t key)
 {
   uint64_t h = spread_key(key);
   for (unsigned n = 0; n < PROBE; n++) {
-    hash_entry *e = slot_at(slots, level, h, n);
+    hash_entry *e = hash_slot_at(slots, level, h, n);
     uint64_t k = atomic_load_explicit(&e->key, memory_order_relaxed);
     while (k == 0 || k == GONE)
       if (atomic_compare_exchange_weak(&e->key, &k, key)) return e;
@@ -82,7 +82,7 @@ hash_entry *hash_table_claim(hash_table *t, uint64_t key, bool *there)
   for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
     hash_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
     for (unsigned n = 0; slots && n < PROBE; n++) {
-      hash_entry *e = slot_at(slots, l, h, n);
+      hash_entry *e = hash_slot_at(slots, l, h, n);
       uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
       *there = k == key;
       if (*there) return e;

@@ -64,7 +64,7 @@ static bool query_all(uint64_t handle, pool_figures *f)
          query_attribute(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &f->threshold);
 }
 
-static void sample(pool *p)
+static void sample_pool(pool *p)
 {
   pool_figures now;
   uint64_t start = clock_ticks();
@@ -97,7 +97,7 @@ static void sample_all(void)
   atomic_store_explicit(&asked_ms, clock_coarse_ms(), memory_order_relaxed);
   atomic_store_explicit(&driver_pools_touched, false, memory_order_relaxed);
   for (unsigned i = 0; i < n; i++)
-    sample(&pools[i]);
+    sample_pool(&pools[i]);
 }
 
 static void try_sample_all(void)
@@ -168,7 +168,7 @@ static void add_pool(unsigned device, uint64_t handle)
   if (atomic_load_explicit(&keeping, memory_order_relaxed)) keep_memory(p, handle);
   atomic_store_explicit(&p->handle, handle, memory_order_release);
   if (i == n) atomic_store_explicit(&count, n + 1, memory_order_release);
-  sample(p);
+  sample_pool(p);
 }
 
 static uint64_t bit_of(unsigned device)
@@ -234,7 +234,7 @@ static void sample_one(uint64_t handle, bool ends)
   pthread_mutex_lock(&lock);
   pool *p = find_pool(handle);
   if (p && capture_step_begin()) {
-    sample(p);
+    sample_pool(p);
     capture_step_end();
   }
   if (p && ends) atomic_store_explicit(&p->handle, 0, memory_order_release);

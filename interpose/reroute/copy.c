@@ -39,7 +39,7 @@ static bool one_allocation(uint64_t at, uint64_t bytes)
          bytes <= size - (at - base) && !reroute_refuses_bytes(at, bytes, true, 0);
 }
 
-static bool on_device(uint64_t at, uint64_t bytes)
+static bool copy_on_device(uint64_t at, uint64_t bytes)
 {
   return block_tag_context(pointer_tag(at)) == thread_self.last_context_number &&
          one_allocation(at, bytes);
@@ -77,7 +77,7 @@ static bool is_stageable(const copy_args *a, bool to)
       !pitched_bytes(to ? a->dst_pitch : a->src_pitch, a, &device))
     return false;
   return pageable(to ? copy_src(a) : copy_dst(a), host) &&
-         on_device(to ? copy_dst(a) : copy_src(a), device);
+         copy_on_device(to ? copy_dst(a) : copy_src(a), device);
 }
 
 static CUstream stream_of_copy(const hook_call *c, const copy_args *a)

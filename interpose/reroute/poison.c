@@ -87,7 +87,7 @@ static uint64_t base_of(uint64_t address)
 }
 
 /* `stack` 0: here. `driver`: it may be asked. */
-static void report(const poison_copy *c, uint32_t stack, bool driver)
+static void report_poison(const poison_copy *c, uint32_t stack, bool driver)
 {
   search s;
   if (!search_copy(&s, c)) return;
@@ -98,7 +98,7 @@ static void report(const poison_copy *c, uint32_t stack, bool driver)
 void poison_check(const poison_copy *copy)
 {
   int saved = errno;
-  report(copy, 0, true);
+  report_poison(copy, 0, true);
   errno = saved;
 }
 
@@ -208,7 +208,7 @@ void poison_poll(void)
   if (capture_live()) return;
   if (atomic_load_explicit(&left, memory_order_relaxed)) drop_all_pending();
   while (check_pending(&l, false)) {
-    report(&l.copy, l.stack, true);
+    report_poison(&l.copy, l.stack, true);
     drop_pending(&l);
   }
   errno = saved;
@@ -220,7 +220,7 @@ void poison_flush(void)
   later l;
   if (fill_in_use != WEIR_FILL_POISON) return;
   while (check_pending(&l, true))
-    report(&l.copy, l.stack, false);
+    report_poison(&l.copy, l.stack, false);
   errno = saved;
 }
 

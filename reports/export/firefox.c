@@ -125,11 +125,11 @@ static weir_status take_sample(void *context, const profile_sample *sample)
   do {                                                                                             \
     (void)fprintf((x)->out, ",\"%s\":[", name);                                                    \
     for (size_t i = 0; i < (count); i++)                                                           \
-      put_index(x, i, (int64_t)(value), from_one);                                                 \
+      put_table_index(x, i, (int64_t)(value), from_one);                                           \
     (void)putc(']', (x)->out);                                                                     \
   } while (0)
 
-static void put_index(const firefox *x, size_t place, int64_t value, bool from_one)
+static void put_table_index(const firefox *x, size_t place, int64_t value, bool from_one)
 {
   if (place) (void)putc(',', x->out);
   if (from_one && !value)
@@ -216,7 +216,7 @@ static void put_samples(const firefox *x, profile_weight of)
   size_t count = 0;
   (void)fputs(",\n\"samples\":{\"stack\":[", x->out);
   for (size_t i = 0; i < x->samples; i++)
-    if (x->sample[i].weight[of]) put_index(x, count++, (int64_t)x->sample[i].stack, true);
+    if (x->sample[i].weight[of]) put_table_index(x, count++, (int64_t)x->sample[i].stack, true);
   (void)fprintf(x->out, "],\"length\":%zu,\"weightType\":\"%s\"", count, type);
   COLUMN(x, "time", count, false, i);
   (void)fputs(",\"weight\":[", x->out);

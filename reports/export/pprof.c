@@ -112,7 +112,7 @@ static weir_status function_number(pprof *x, const char *name, const char *file,
 }
 
 /* f: NULL for a function of CUDA's */
-static weir_status put_place(pprof *x, uint64_t number, const char *name, const wr_frame *f)
+static weir_status put_location(pprof *x, uint64_t number, const char *name, const wr_frame *f)
 {
   uint64_t function = 0, mapping = 0;
   weir_status st = function_number(x, name, f ? f->file : NULL, &function);
@@ -137,7 +137,7 @@ static weir_status add_place(pprof *x, uint64_t key, const char *function, const
   if (!added) return WEIR_OK;
   char *name = f ? export_frame_name(f) : NULL;
   weir_status st =
-      f && !name ? export_out_of_memory() : put_place(x, number, f ? name : function, f);
+      f && !name ? export_out_of_memory() : put_location(x, number, f ? name : function, f);
   free(name);
   return st;
 }

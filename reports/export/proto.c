@@ -6,7 +6,7 @@
 
 enum { WIRE_VARINT = 0, WIRE_64_BITS = 1, WIRE_BYTES = 2 };
 
-static void put_bytes(proto *p, const void *bytes, size_t count)
+static void put_raw(proto *p, const void *bytes, size_t count)
 {
   if (p->failed || !wr_grow(&p->bytes, &p->capacity, p->count + count, 1)) {
     p->failed = true;
@@ -23,7 +23,7 @@ void proto_varint(proto *p, uint64_t value)
   for (; value >= 0x80; value >>= 7)
     bytes[n++] = (unsigned char)(value | 0x80);
   bytes[n++] = (unsigned char)value;
-  put_bytes(p, bytes, n);
+  put_raw(p, bytes, n);
 }
 
 static void put_field(proto *p, unsigned field, unsigned wire)
@@ -43,14 +43,14 @@ void proto_fixed64(proto *p, unsigned field, uint64_t value)
   for (int i = 0; i < 8; i++)
     bytes[i] = (unsigned char)(value >> 8 * i);
   put_field(p, field, WIRE_64_BITS);
-  put_bytes(p, bytes, sizeof bytes);
+  put_raw(p, bytes, sizeof bytes);
 }
 
 static void put_counted(proto *p, unsigned field, const void *bytes, size_t count)
 {
   put_field(p, field, WIRE_BYTES);
   proto_varint(p, count);
-  put_bytes(p, bytes, count);
+  put_raw(p, bytes, count);
 }
 
 void proto_text(proto *p, unsigned field, const char *text)

@@ -36,7 +36,7 @@ static int64_t time_of(int64_t ns)
   return ns < 0 ? 0 : ns;
 }
 
-static int64_t end_of(int64_t start, int64_t duration)
+static int64_t slice_end(int64_t start, int64_t duration)
 {
   int64_t end;
   if (duration < 0) duration = 0;
@@ -132,7 +132,7 @@ static weir_status add_call_slice(void *context, sqlite3_stmt *q)
                         .bytes = sqlite3_column_int64(q, 10),
                         .kernel = plain ? plain : kernel,
                         .works = sqlite3_column_int(q, 12) != 0};
-  item.end = end_of(item.start, sqlite3_column_int64(q, 5));
+  item.end = slice_end(item.start, sqlite3_column_int64(q, 5));
   weir_status st = x->take(x->context, &item);
   free(plain);
   return st;

@@ -95,7 +95,7 @@ static weir_status read_node(pass *p, exec_node *out)
   return find_key(p, &k, &out->key);
 }
 
-static int64_t type_of(const pass *p, const exec_node *n)
+static int64_t node_type(const pass *p, const exec_node *n)
 {
   return p->key[n->key].v[0];
 }
@@ -141,7 +141,7 @@ static void take_handles(const pass *p, exec_graph *g, const exec_node *old, siz
 {
   bool alike = g->count - from == count;
   for (size_t i = 0; alike && i < count; i++)
-    alike = type_of(p, &old[i]) == type_of(p, &g->node[from + i]);
+    alike = node_type(p, &old[i]) == node_type(p, &g->node[from + i]);
   for (size_t i = 0; alike && i < count; i++) {
     g->node[from + i].node = old[i].node;
     g->node[from + i].parent = old[i].parent;
@@ -193,7 +193,7 @@ static weir_status set_node(pass *p, exec_graph *g, int64_t change, int64_t hand
     return WEIR_OK;
   }
   size_t at = (size_t)(n - g->node), old = nodes_within(g, at), fresh = g->count - had;
-  if (type_of(p, n) != NODE_GRAPH) old = 0;
+  if (node_type(p, n) != NODE_GRAPH) old = 0;
   n->key = g->node[had].key;
   take_handles(p, g, n + 1, old, had + 1);
   /* the fresh ones but for the first go where the old ones were */
@@ -267,10 +267,10 @@ static size_t count_nodes(pass *p, const exec_graph *g)
   for (size_t i = 0; i < g->count; i++) {
     const exec_node *n = &g->node[i];
     if (n->disabled) {
-      if (type_of(p, n) == NODE_GRAPH) i += nodes_within(g, i);
+      if (node_type(p, n) == NODE_GRAPH) i += nodes_within(g, i);
       continue;
     }
-    if (type_of(p, n) == NODE_GRAPH || type_of(p, n) == NODE_EMPTY) continue;
+    if (node_type(p, n) == NODE_GRAPH || node_type(p, n) == NODE_EMPTY) continue;
     if (!p->times[n->key]++) p->used[used++] = n->key;
   }
   return used;

@@ -123,7 +123,7 @@ static void account_change(account *a, const pass *p, uint64_t bytes, enum chang
   a->peak_place = p->place;
 }
 
-static void count_block(pass *p, const wr_memory_event *e, enum change what, int64_t time)
+static void count_block_lifetime(pass *p, const wr_memory_event *e, enum change what, int64_t time)
 {
   bool device_side = wr_mem_device_side(e->mem);
   bool has_device = (device_side && !is_registration(e)) || wr_mem_taken(e->mem);
@@ -216,7 +216,7 @@ static void retire_block(pass *p, const live_block *b, enum change what, int64_t
   uint64_t *live = hash_map_get(&p->per_device, device_key(b->alloc.process, b->alloc.device));
   if (live && *live) --*live;
   unlink_block(p, b);
-  count_block(p, &b->alloc, what, time);
+  count_block_lifetime(p, &b->alloc, what, time);
 }
 
 /* Takes the block in `slot` out of the live set. */
@@ -269,7 +269,7 @@ static weir_status end_processes(pass *p, int64_t time)
   return st;
 }
 
-static weir_status begin_block(pass *p, const wr_memory_event *e)
+static weir_status begin_lifetime(pass *p, const wr_memory_event *e)
 {
   uint64_t key = block_key(e, space_of(e));
   uint64_t *known = hash_map_get(&p->by_pointer, key);
@@ -300,7 +300,7 @@ static weir_status begin_block(pass *p, const wr_memory_event *e)
   }
   *entry = slot;
   ++*live;
-  count_block(p, e, BEGUN, e->time);
+  count_block_lifetime(p, e, BEGUN, e->time);
   return link_block(p, slot) ? WEIR_OK : no_memory_to_match();
 }
 
@@ -317,7 +317,7 @@ static weir_status free_block(pass *p, const wr_memory_event *e)
   return emit_row(p, NULL, 0, e, WR_BLOCK_UNKNOWN);
 }
 
-static uint64_t keep_block(const pass *p, int64_t process, int device)
+static uint64_t keep_replaced(const pass *p, int64_t process, int device)
 {
   const uint64_t *live = hash_map_get(&p->per_device, device_key(process, device));
   return live ? *live : 0;
@@ -352,7 +352,8 @@ static bool goes_with_reset(const pass *p, const wr_memory_event *block, const w
 static weir_status reset_device(pass *p, const wr_memory_event *e)
 {
   weir_status st = WEIR_OK;
-  if (!keep_block(p, e->process, e->device) && !keep_block(p, e->process, NO_DEVICE)) return st;
+  if (!keep_replaced(p, e->process, e->device) && !keep_replaced(p, e->process, NO_DEVICE))
+    return st;
   for (size_t i = 0; !st && i < p->block_count; i++) {
     const live_block *b = &p->blocks[i];
     if (!b->born || b->died || b->alloc.process != e->process) continue;
@@ -370,7 +371,7 @@ static weir_status take_memory_event(pass *p, const wr_memory_event *e)
   if (!e->pointer) return WEIR_OK; /* cudaFree(NULL) frees nothing */
   p->place++;
   bool begins = e->kind == WEIR_EV_ALLOC || (is_registration(e) && e->bytes);
-  return begins ? begin_block(p, e) : free_block(p, e);
+  return begins ? begin_lifetime(p, e) : free_block(p, e);
 }
 
 static void load_event(sqlite3_stmt *q, wr_memory_event *e)
@@ -449,7 +450,7 @@ static weir_status take_of_graph(pass *p, const wr_memory_event *e)
   if (st) return st;
   const uint64_t *slot = hash_map_get(&p->by_pointer, block_key(e, ADDRESS));
   p->place++;
-  if (e->kind == WEIR_EV_ALLOC) return begin_block(p, e);
+  if (e->kind == WEIR_EV_ALLOC) return begin_lifetime(p, e);
   if (!slot || !p->blocks[*slot].alloc.work) return WEIR_OK;
   return end_block(p, (size_t)*slot, e, WR_BLOCK_BY_GRAPH);
 }
@@ -480,7 +481,7 @@ static weir_status begin_code(pass *p, wr_memory_event *e)
 {
   for (size_t i = 0; e->mem == WEIR_MEM_CODE && i < p->code_count; i++)
     if (is_same_code(&p->blocks[p->code[i]], e)) e->context = p->blocks[p->code[i]].alloc.context;
-  weir_status st = begin_block(p, e);
+  weir_status st = begin_lifetime(p, e);
   const uint64_t *slot = st ? NULL : hash_map_get(&p->by_pointer, block_key(e, TAKEN));
   if (!slot || e->mem != WEIR_MEM_CODE) return st;
   if (!wr_grow(&p->code, &p->code_capacity, p->code_count + 1, sizeof *p->code))

@@ -107,7 +107,7 @@ static void place_event(wr_spool *s, wr_thread *t, wr_taken *x)
 }
 
 /* The rows of one event: all of them, or none but its template. */
-static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
+static weir_status add_event_row(wr_spool *s, wr_thread *t, wr_taken *x)
 {
   trace_importer *im = s->im;
   int64_t template = 0;
@@ -156,7 +156,7 @@ static weir_status take_event_record(void *context, uint32_t serial, uint32_t ti
     e = &alone;
   }
   wr_taken x = {.who = {s->process, t->id, stack_of(s, serial, e)}, .e = e};
-  st = add_event(s, t, &x);
+  st = add_event_row(s, t, &x);
   if (st) return st;
   s->events++;
   if (t->correlations) wr_correlate(s, t, e->start, x.id);

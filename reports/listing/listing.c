@@ -80,7 +80,7 @@ static const struct number_filter {
   "WITH RECURSIVE inside(id) AS (" RANGES_LIKE " UNION SELECT c.id FROM inside i"                  \
   " JOIN temp.range_child c ON c.parent = i.id) SELECT id FROM inside))"
 
-static const listing_number *number_at(const listing_filter *f, size_t i)
+static const listing_number *column_number_at(const listing_filter *f, size_t i)
 {
   return (const listing_number *)(const void *)((const char *)f + number_filters[i].offset);
 }
@@ -97,7 +97,7 @@ static char *order_sql(const listing_filter *f)
   if (f->functions) (void)fputs(" AND e.api IN (" FUNCTIONS_LIKE ")", to);
   if (f->ranges) (void)fputs(IN_RANGE, to);
   for (size_t i = 0; i < sizeof number_filters / sizeof *number_filters; i++)
-    if (number_at(f, i)->asked) (void)fprintf(to, " AND %s", number_filters[i].sql);
+    if (column_number_at(f, i)->asked) (void)fprintf(to, " AND %s", number_filters[i].sql);
   (void)fputs(" ORDER BY e.start, e.id", to);
   if (!fclose(to)) return sql;
   free(sql);
@@ -114,8 +114,8 @@ static weir_status prepare_order(const wr_db *db, const listing_filter *f, sqlit
   if (f->functions) sqlite3_bind_text(*out, ARG_FUNCTIONS, f->functions, -1, SQLITE_STATIC);
   if (f->ranges) sqlite3_bind_text(*out, ARG_RANGES, f->ranges, -1, SQLITE_STATIC);
   for (size_t i = 0; i < sizeof number_filters / sizeof *number_filters; i++)
-    if (number_at(f, i)->asked)
-      sqlite3_bind_int64(*out, ARG_FIRST_NUMBER + (int)i, number_at(f, i)->value);
+    if (column_number_at(f, i)->asked)
+      sqlite3_bind_int64(*out, ARG_FIRST_NUMBER + (int)i, column_number_at(f, i)->value);
   return WEIR_OK;
 }
 

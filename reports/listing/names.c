@@ -22,7 +22,7 @@ typedef struct loading {
   size_t *count;
 } loading;
 
-static weir_status take_name(void *context, sqlite3_stmt *q)
+static weir_status take_given_name(void *context, sqlite3_stmt *q)
 {
   loading *l = context;
   int64_t number = sqlite3_column_int64(q, 0);
@@ -51,7 +51,7 @@ weir_status listing_names_load(listing_names *n, const wr_db *db)
     if (!wr_db_has_table(db, table_names[i])) continue;
     loading l = {db, &n->table[i].text, &n->table[i].count};
     char *sql = wr_format("SELECT id, name FROM main.\"%s\"", table_names[i]);
-    s = sql ? wr_db_each(db, sql, take_name, &l) : wr_db_out_of_memory(db);
+    s = sql ? wr_db_each(db, sql, take_given_name, &l) : wr_db_out_of_memory(db);
     free(sql);
   }
   return s;

@@ -166,7 +166,7 @@ static void copy_number(listing_row *row, listing_column column, sqlite3_stmt *q
     set_number(row, column, sqlite3_column_int64(q, (int)from));
 }
 
-static int64_t number_of(sqlite3_stmt *q, sql_number from)
+static int64_t number_sql(sqlite3_stmt *q, sql_number from)
 {
   return sqlite3_column_int64(q, (int)from);
 }
@@ -176,17 +176,17 @@ static int64_t number_of(sqlite3_stmt *q, sql_number from)
 static void read_copy(listing_row *row, sqlite3_stmt *q, const listing_names *names)
 {
   copy_number(row, LISTING_source_device, q, SQL_SRC_DEVICE);
-  set_text(row, LISTING_direction, listing_name(names, NAMES_DIRECTION, number_of(q, SQL_COPY)));
+  set_text(row, LISTING_direction, listing_name(names, NAMES_DIRECTION, number_sql(q, SQL_COPY)));
   set_text(row, LISTING_source_memory,
-           listing_name(names, NAMES_MEMORY, number_of(q, SQL_SRC_MEM)));
-  set_handle(row, LISTING_source, number_of(q, SQL_B));
+           listing_name(names, NAMES_MEMORY, number_sql(q, SQL_SRC_MEM)));
+  set_handle(row, LISTING_source, number_sql(q, SQL_B));
   set_text(row, LISTING_hash, (const char *)sqlite3_column_text(q, SQL_HASH));
-  set_flag(row, LISTING_uniform, number_of(q, SQL_UNIFORM) != 0);
+  set_flag(row, LISTING_uniform, number_sql(q, SQL_UNIFORM) != 0);
 }
 
 static void read_launch(listing_row *row, sqlite3_stmt *q)
 {
-  uint64_t grid = (uint64_t)number_of(q, SQL_B);
+  uint64_t grid = (uint64_t)number_sql(q, SQL_B);
   set_text(row, LISTING_kernel, (const char *)sqlite3_column_text(q, SQL_KERNEL));
   set_number(row, LISTING_grid_x, (int64_t)(grid & UINT32_MAX));
   set_number(row, LISTING_grid_y, (int64_t)(grid >> 32 & UINT16_MAX));
@@ -196,16 +196,16 @@ static void read_launch(listing_row *row, sqlite3_stmt *q)
 
 static void read_fact(listing_row *row, sqlite3_stmt *q, const listing_names *names)
 {
-  int64_t fact = number_of(q, SQL_COPY);
+  int64_t fact = number_sql(q, SQL_COPY);
   set_text(row, LISTING_action, listing_name(names, NAMES_FACT, fact));
   if (fact == WEIR_CACHE_GIVEN_BACK || fact == WEIR_CACHE_TAINTED)
-    set_text(row, LISTING_reason, listing_name(names, NAMES_REASON, number_of(q, SQL_B)));
+    set_text(row, LISTING_reason, listing_name(names, NAMES_REASON, number_sql(q, SQL_B)));
 }
 
 /* Why a rerouted allocation or free was no hit. */
 static void read_reason(listing_row *row, sqlite3_stmt *q, const listing_names *names)
 {
-  int64_t reason = number_of(q, SQL_COPY);
+  int64_t reason = number_sql(q, SQL_COPY);
   if (reason) set_text(row, LISTING_reason, listing_name(names, NAMES_REASON, reason));
 }
 
@@ -224,19 +224,20 @@ static bool has_pointer(int64_t kind)
 
 static void read_by_kind(listing_row *row, sqlite3_stmt *q, const listing_names *names)
 {
-  int64_t kind = number_of(q, SQL_KIND), flags = number_of(q, SQL_FLAGS);
+  int64_t kind = number_sql(q, SQL_KIND), flags = number_sql(q, SQL_FLAGS);
   if (has_size(kind)) copy_number(row, LISTING_bytes, q, SQL_BYTES);
-  set_handle(row, has_pointer(kind) ? LISTING_pointer : LISTING_handle, number_of(q, SQL_A));
+  set_handle(row, has_pointer(kind) ? LISTING_pointer : LISTING_handle, number_sql(q, SQL_A));
   if (has_pointer(kind))
-    set_text(row, LISTING_memory, listing_name(names, NAMES_MEMORY, number_of(q, SQL_MEM)));
+    set_text(row, LISTING_memory, listing_name(names, NAMES_MEMORY, number_sql(q, SQL_MEM)));
   if (kind == WEIR_EV_ALLOC || kind == WEIR_EV_FREE) read_reason(row, q, names);
-  if (kind == WEIR_EV_FREE && number_of(q, SQL_B)) copy_number(row, LISTING_waited_ns, q, SQL_B);
+  if (kind == WEIR_EV_FREE && number_sql(q, SQL_B)) copy_number(row, LISTING_waited_ns, q, SQL_B);
   if (kind == WEIR_EV_COPY) read_copy(row, q, names);
   if (kind == WEIR_EV_MEMSET) copy_number(row, LISTING_value, q, SQL_B);
-  if (kind == WEIR_EV_SYNC && number_of(q, SQL_STATUS) == NOT_READY && number_of(q, SQL_BYTES) > 0)
-    set_number(row, LISTING_count, (int64_t)((uint64_t)number_of(q, SQL_BYTES) + 1));
+  if (kind == WEIR_EV_SYNC && number_sql(q, SQL_STATUS) == NOT_READY &&
+      number_sql(q, SQL_BYTES) > 0)
+    set_number(row, LISTING_count, (int64_t)((uint64_t)number_sql(q, SQL_BYTES) + 1));
   if (kind == WEIR_EV_SYNC)
-    set_text(row, LISTING_waits_for, listing_name(names, NAMES_WAIT, number_of(q, SQL_COPY)));
+    set_text(row, LISTING_waits_for, listing_name(names, NAMES_WAIT, number_sql(q, SQL_COPY)));
   if (kind == WEIR_EV_LAUNCH) read_launch(row, q);
   if (kind == WEIR_EV_CACHE) read_fact(row, q, names);
   set_flag(row, LISTING_asynchronous, flags & WEIR_EVF_ASYNC);
@@ -248,8 +249,8 @@ static void read_by_kind(listing_row *row, sqlite3_stmt *q, const listing_names 
 /* The default streams by name: their handles are the same numbers in every program. */
 static void read_stream(listing_row *row, sqlite3_stmt *q)
 {
-  uint64_t stream = (uint64_t)number_of(q, SQL_STREAM);
-  if (number_of(q, SQL_KIND) == WEIR_EV_CACHE) return;
+  uint64_t stream = (uint64_t)number_sql(q, SQL_STREAM);
+  if (number_sql(q, SQL_KIND) == WEIR_EV_CACHE) return;
   if (stream == WEIR_STREAM_LEGACY)
     set_text(row, LISTING_stream, "legacy");
   else if (stream == WEIR_STREAM_PER_THREAD)
@@ -279,9 +280,9 @@ void listing_row_read(listing_row *row, sqlite3_stmt *q, const listing_names *na
   memset(row, 0, sizeof *row);
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
     copy_number(row, plain[i].to, q, plain[i].from);
-  set_text(row, LISTING_kind, listing_name(names, NAMES_KIND, number_of(q, SQL_KIND)));
-  if (number_of(q, SQL_API))
-    set_text(row, LISTING_function, listing_name(names, NAMES_API, number_of(q, SQL_API)));
+  set_text(row, LISTING_kind, listing_name(names, NAMES_KIND, number_sql(q, SQL_KIND)));
+  if (number_sql(q, SQL_API))
+    set_text(row, LISTING_function, listing_name(names, NAMES_API, number_sql(q, SQL_API)));
   read_stream(row, q);
   read_by_kind(row, q, names);
   set_text(row, LISTING_caller, (const char *)sqlite3_column_text(q, SQL_CALLER));

@@ -217,7 +217,7 @@ static void add_measure(measure *m, int64_t total, int64_t n)
   m->squares += (double)n * from_mean * (value - m->mean);
 }
 
-static weir_status take_sum(void *context, sqlite3_stmt *q)
+static weir_status take_report_sum(void *context, sqlite3_stmt *q)
 {
   stats *x = context;
   group *g;
@@ -287,7 +287,8 @@ static weir_status put_group(stats *x, const group *g)
 static weir_status write_sum(stats *x)
 {
   char *all = wr_format("SELECT * FROM temp.%s", x->report->name);
-  weir_status s = all ? wr_db_each(&x->input.in.db, all, take_sum, x) : export_out_of_memory();
+  weir_status s =
+      all ? wr_db_each(&x->input.in.db, all, take_report_sum, x) : export_out_of_memory();
   free(all);
   for (x->which = 0; x->which < x->measures && !s; x->which++) {
     char *sql = wr_format("SELECT * FROM temp.%s ORDER BY v%d / w", x->report->name, x->which);

@@ -58,7 +58,7 @@ real ref_round(real x, weir_dtype dtype)
   return fabsl(y) >= ldexpl(1, formats[dtype].most + 1) ? copysignl(INFINITY, x) : y;
 }
 
-static element whole(int64_t i)
+static element whole_number(int64_t i)
 {
   return (element){.i = i, .re = (real)i};
 }
@@ -120,16 +120,16 @@ element ref_load(weir_dtype dtype, const void *at)
   case WEIR_INT8:
   case WEIR_BOOL:
     memcpy(&u8, at, 1);
-    return whole(dtype == WEIR_BOOL ? u8 : wrap_integer(u8, dtype));
+    return whole_number(dtype == WEIR_BOOL ? u8 : wrap_integer(u8, dtype));
   case WEIR_INT16:
     memcpy(&u16, at, 2);
-    return whole(wrap_integer(u16, dtype));
+    return whole_number(wrap_integer(u16, dtype));
   case WEIR_INT32:
     memcpy(&i32, at, 4);
-    return whole(i32);
+    return whole_number(i32);
   case WEIR_INT64:
     memcpy(&i64, at, 8);
-    return whole(i64);
+    return whole_number(i64);
   case WEIR_FLOAT16:
   case WEIR_BFLOAT16:
     memcpy(&u16, at, 2);
@@ -171,7 +171,7 @@ void ref_store(weir_dtype dtype, void *at, element e)
 
 element ref_number(const weir_number *n)
 {
-  if (n->dtype == WEIR_BOOL || n->dtype == WEIR_INT64) return whole(n->i);
+  if (n->dtype == WEIR_BOOL || n->dtype == WEIR_INT64) return whole_number(n->i);
   return (element){.re = n->f, .im = n->dtype == WEIR_COMPLEX64 ? n->imag : 0};
 }
 
@@ -179,11 +179,11 @@ element ref_convert(element e, weir_dtype from, weir_dtype to)
 {
   if (from == to) return e;
   bool nonzero = ref_is_int(from) ? e.i != 0 : e.re != 0 || e.im != 0;
-  if (to == WEIR_BOOL) return whole(nonzero);
+  if (to == WEIR_BOOL) return whole_number(nonzero);
   if (ref_is_int(to)) {
-    if (ref_is_int(from)) return whole(wrap_integer(e.i, to));
+    if (ref_is_int(from)) return whole_number(wrap_integer(e.i, to));
     bool fits = e.re > -0x1p63L && e.re < 0x1p63L;
-    return whole(wrap_integer(fits ? (int64_t)e.re : INT64_MIN, to));
+    return whole_number(wrap_integer(fits ? (int64_t)e.re : INT64_MIN, to));
   }
   real x = to == WEIR_FLOAT64 ? e.re : ref_round(e.re, WEIR_FLOAT32); /* on the way to all others */
   element r = {.re = ref_round(x, to)};
@@ -234,7 +234,7 @@ static real random_real(weir_dtype dtype)
 
 element ref_random(weir_dtype dtype)
 {
-  if (ref_is_int(dtype)) return whole(random_int(dtype));
+  if (ref_is_int(dtype)) return whole_number(random_int(dtype));
   if (dtype != WEIR_COMPLEX64) return (element){.re = random_real(dtype)};
   return (element){.re = ref_round((real)(int32_t)ref_dice(UINT32_MAX) / 0x1p30L, WEIR_FLOAT32),
                    .im = ref_round((real)(int32_t)ref_dice(UINT32_MAX) / 0x1p30L, WEIR_FLOAT32)};
@@ -447,7 +447,7 @@ element ref_op(const weir_loop *l, element x, element y, element z, int64_t i)
   if (l->op == WEIR_OP_WHERE) return x.i ? y : z;
   if (l->op == WEIR_OP_COPY) return x;
   if (l->op >= WEIR_OP_ERF) return ref_function(l, x, y, z);
-  if (ref_is_int(l->compute)) return whole(wrap_integer(int_op(l, x.i, y.i, i), l->compute));
+  if (ref_is_int(l->compute)) return whole_number(wrap_integer(int_op(l, x.i, y.i, i), l->compute));
   if (l->compute != WEIR_COMPLEX64) {
     real r = real_op(l, x.re, y.re, i);
     return (element){.re = r, .i = r == 1};

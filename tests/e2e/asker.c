@@ -26,7 +26,7 @@ enum { THREADS = 4 };
 
 static void *block;
 
-static void want(int got, int status)
+static void want_status(int got, int status)
 {
   if (got == status) return;
   (void)fprintf(stderr, "asker: %d where %d was expected\n", got, status);
@@ -44,25 +44,25 @@ static void ask_each(void)
   struct cudaDeviceProp properties;
   struct cudaPointerAttributes attributes;
   int warp = 0, device = -1;
-  want(cudaMemGetInfo(&available, &total), 0);
-  want(cudaGetDeviceProperties(&properties, 0), 0);
-  want(cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, 0), 0);
-  want(cudaPointerGetAttributes(&attributes, block), 0);
-  want(cudaGetDevice(&device), 0);
-  want(properties.warpSize == warp && available <= total && device == 0, 1);
-  want(attributes.type, cudaMemoryTypeDevice);
+  want_status(cudaMemGetInfo(&available, &total), 0);
+  want_status(cudaGetDeviceProperties(&properties, 0), 0);
+  want_status(cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, 0), 0);
+  want_status(cudaPointerGetAttributes(&attributes, block), 0);
+  want_status(cudaGetDevice(&device), 0);
+  want_status(properties.warpSize == warp && available <= total && device == 0, 1);
+  want_status(attributes.type, cudaMemoryTypeDevice);
 }
 
 static void ask_in_a_loop(unsigned long n)
 {
   for (unsigned long i = 0; i < n; i++) {
     ask_each();
-    want(cudaLaunchHostFunc(NULL, nothing, NULL), 0);
+    want_status(cudaLaunchHostFunc(NULL, nothing, NULL), 0);
   }
-  want(cudaDeviceSynchronize(), 0);
+  want_status(cudaDeviceSynchronize(), 0);
 }
 
-#define ASK     want(cudaGetDeviceCount(&count), 0);
+#define ASK     want_status(cudaGetDeviceCount(&count), 0);
 #define ASK_10  ASK ASK ASK ASK ASK ASK ASK ASK ASK ASK
 #define ASK_100 ASK_10 ASK_10 ASK_10 ASK_10 ASK_10 ASK_10 ASK_10 ASK_10 ASK_10 ASK_10
 
@@ -85,9 +85,9 @@ static void ask_in_threads(unsigned long n)
 {
   pthread_t t[THREADS];
   for (int i = 0; i < THREADS; i++)
-    want(pthread_create(&t[i], NULL, ask_in_a_thread, &n), 0);
+    want_status(pthread_create(&t[i], NULL, ask_in_a_thread, &n), 0);
   for (int i = 0; i < THREADS; i++)
-    want(pthread_join(t[i], NULL), 0);
+    want_status(pthread_join(t[i], NULL), 0);
 }
 
 /* A child has no device; what it may ask is how many there are. */
@@ -95,7 +95,7 @@ static void ask_for_devices(unsigned long n)
 {
   int count;
   for (unsigned long i = 0; i < n; i++)
-    want(cudaGetDeviceCount(&count) >= 0, 1);
+    want_status(cudaGetDeviceCount(&count) >= 0, 1);
 }
 
 static void ask_in_a_child(unsigned long n)
@@ -109,7 +109,7 @@ static void ask_in_a_child(unsigned long n)
     ask_for_devices(2 * n);
     exit(0);
   }
-  want(waitpid(child, &status, 0) == child && status == 0, 1);
+  want_status(waitpid(child, &status, 0) == child && status == 0, 1);
   ask_for_devices(n);
 }
 
@@ -121,16 +121,16 @@ static void ask_the_driver(unsigned long n)
   size_t available, total;
   int warp;
   void *found = NULL, *driver = dlopen("libcuda.so.1", RTLD_NOW);
-  want(cuGetProcAddress("cuMemGetInfo", &found, CUDA_VERSION, 0, NULL), 0);
+  want_status(cuGetProcAddress("cuMemGetInfo", &found, CUDA_VERSION, 0, NULL), 0);
   memory_function *memory = (memory_function *)(uintptr_t)found;
   attribute_function *attribute =
       (attribute_function *)(uintptr_t)dlsym(driver, "cuDeviceGetAttribute");
   for (unsigned long i = 0; i < n; i++) {
-    want((int)memory(&available, &total), 0);
-    want((int)attribute(&warp, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), 0);
-    want(cudaLaunchHostFunc(NULL, nothing, NULL), 0);
+    want_status((int)memory(&available, &total), 0);
+    want_status((int)attribute(&warp, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), 0);
+    want_status(cudaLaunchHostFunc(NULL, nothing, NULL), 0);
   }
-  want(cudaDeviceSynchronize(), 0);
+  want_status(cudaDeviceSynchronize(), 0);
 }
 
 static void ask_what_fails(unsigned long n)
@@ -140,7 +140,7 @@ static void ask_what_fails(unsigned long n)
   for (unsigned long i = 0; i < n; i++) {
     wrong += cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 99);
     wrong += cudaPeekAtLastError();
-    want(cudaMemGetInfo(&free_bytes, &total), 0);
+    want_status(cudaMemGetInfo(&free_bytes, &total), 0);
     wrong += cudaPeekAtLastError();
     wrong += cudaGetLastError();
     wrong += cudaGetDevice(NULL);
@@ -158,7 +158,7 @@ static void until_killed(const char *file)
   if (page == MAP_FAILED) exit(1);
   for (;;) {
     atomic_fetch_add(&page->begun, 1);
-    want(cudaMemGetInfo(&available, &total), 0);
+    want_status(cudaMemGetInfo(&available, &total), 0);
     atomic_fetch_add(&page->done, 1);
   }
 }
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 {
   if (argc != 3) return 2;
   unsigned long n = strtoul(argv[2], NULL, 10);
-  want(cudaMalloc(&block, 64), 0);
+  want_status(cudaMalloc(&block, 64), 0);
   if (!strcmp(argv[1], "loop")) ask_in_a_loop(n);
   if (!strcmp(argv[1], "few")) ask_in_a_loop(n), ask_from_many_places();
   if (!strcmp(argv[1], "threads")) ask_in_threads(n);
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
   if (!strcmp(argv[1], "driver")) ask_the_driver(n);
   if (!strcmp(argv[1], "errors")) ask_what_fails(n);
   if (!strcmp(argv[1], "forever")) until_killed(argv[2]);
-  want(cudaFree(block), 0);
+  want_status(cudaFree(block), 0);
   puts("done");
   return 0;
 }

@@ -5,7 +5,7 @@
 #define THREAD_LOCAL CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 #define RELAXED      CU_STREAM_CAPTURE_MODE_RELAXED
 
-static CUstream stream(unsigned flags)
+static CUstream stream_with(unsigned flags)
 {
   CUstream s;
   ok(cuStreamCreate(&s, flags));
@@ -21,7 +21,7 @@ static CUevent create_untimed_event(void)
 
 static CUstream begin_capture_stream(unsigned flags, CUstreamCaptureMode mode)
 {
-  CUstream s = stream(flags);
+  CUstream s = stream_with(flags);
   ok(cuStreamBeginCapture_v2(s, mode));
   return s;
 }
@@ -55,7 +55,7 @@ static CUgraph end_stream_capture(CUstream s)
 static void run_once(CUgraph g)
 {
   CUgraphExec e;
-  CUstream s = stream(CU_STREAM_NON_BLOCKING);
+  CUstream s = stream_with(CU_STREAM_NON_BLOCKING);
   ok(cuGraphInstantiateWithFlags(&e, g, 0));
   ok(cuGraphLaunch(e, s));
   ok(cuStreamSynchronize(s));
@@ -108,7 +108,7 @@ END_TEST
 START_TEST(work_queued_before_a_capture_stays_out_of_it)
 {
   CUdeviceptr a = device_bytes(4);
-  CUstream s = stream(0);
+  CUstream s = stream_with(0);
   ok(weir_sim_hold(s));
   ok(cuMemsetD32Async(a, 1, 1, s));
   ok(cuStreamBeginCapture_v2(s, GLOBAL));
@@ -126,7 +126,7 @@ END_TEST
 START_TEST(other_streams_join_by_events_and_must_come_back)
 {
   CUdeviceptr a = device_bytes(8);
-  CUstream s = begin_capture_stream(0, GLOBAL), other = stream(CU_STREAM_NON_BLOCKING);
+  CUstream s = begin_capture_stream(0, GLOBAL), other = stream_with(CU_STREAM_NON_BLOCKING);
   CUevent fork = create_untimed_event(), join = create_untimed_event();
   ok(cuMemsetD32Async(a, 1, 1, s));
   ok(cuEventRecord(fork, s));
@@ -162,7 +162,7 @@ END_TEST
 START_TEST(a_fork_that_is_not_joined_fails_the_capture)
 {
   CUdeviceptr a = device_bytes(8);
-  CUstream s = begin_capture_stream(0, GLOBAL), other = stream(0);
+  CUstream s = begin_capture_stream(0, GLOBAL), other = stream_with(0);
   CUevent fork = create_untimed_event();
   ok(cuEventRecord(fork, s));
   ok(cuStreamWaitEvent(other, fork, 0));
@@ -178,7 +178,7 @@ END_TEST
 
 START_TEST(external_events_become_nodes)
 {
-  CUstream s = begin_capture_stream(0, GLOBAL), other = stream(CU_STREAM_NON_BLOCKING);
+  CUstream s = begin_capture_stream(0, GLOBAL), other = stream_with(CU_STREAM_NON_BLOCKING);
   CUevent go = create_untimed_event(), done = create_untimed_event();
   ok(cuStreamWaitEvent(s, go, CU_EVENT_WAIT_EXTERNAL));
   ok(cuEventRecordWithFlags(done, s, CU_EVENT_RECORD_EXTERNAL));
@@ -235,7 +235,7 @@ START_TEST(a_capture_can_add_to_a_graph_and_change_what_it_follows)
   CUgraphNode first, second;
   ok(cuGraphCreate(&g, 0));
   ok(cuGraphAddEmptyNode(&first, g, NULL, 0));
-  CUstream s = stream(0);
+  CUstream s = stream_with(0);
   ok(cuStreamBeginCaptureToGraph(s, g, &first, NULL, 1, GLOBAL));
   CUgraphExec e;
   fails(cuGraphInstantiateWithFlags(&e, g, 0), CUDA_ERROR_INVALID_VALUE);
@@ -258,7 +258,7 @@ END_TEST
 
 START_TEST(a_capture_begins_and_ends_in_one_stream_and_thread)
 {
-  CUstream s = stream(0), other = stream(0);
+  CUstream s = stream_with(0), other = stream_with(0);
   CUgraph g;
   fails(cuStreamBeginCapture_v2(NULL, GLOBAL), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   fails(cuStreamBeginCapture_v2(s, 3), CUDA_ERROR_INVALID_VALUE);
@@ -405,7 +405,7 @@ END_TEST
 
 START_TEST(events_do_not_cross_the_border_of_a_capture)
 {
-  CUstream s = stream(0), other = stream(CU_STREAM_NON_BLOCKING);
+  CUstream s = stream_with(0), other = stream_with(CU_STREAM_NON_BLOCKING);
   CUevent outside = create_untimed_event(), inside = create_untimed_event(),
           never = create_untimed_event();
   ok(cuEventRecord(outside, other));
@@ -462,7 +462,7 @@ END_TEST
 START_TEST(a_stream_that_ends_takes_along_what_it_began)
 {
   CUdeviceptr a = device_bytes(4);
-  CUstream s = begin_capture_stream(0, GLOBAL), third = stream(0);
+  CUstream s = begin_capture_stream(0, GLOBAL), third = stream_with(0);
   CUevent e = create_untimed_event();
   ok(cuEventRecord(e, s));
   ok(cuStreamWaitEvent(third, e, 0));
@@ -477,7 +477,7 @@ END_TEST
 START_TEST(a_joined_stream_may_end_before_the_capture)
 {
   CUdeviceptr a = device_bytes(8);
-  CUstream s = begin_capture_stream(0, GLOBAL), side = stream(CU_STREAM_NON_BLOCKING);
+  CUstream s = begin_capture_stream(0, GLOBAL), side = stream_with(CU_STREAM_NON_BLOCKING);
   CUevent fork = create_untimed_event(), join = create_untimed_event();
   ok(cuEventRecord(fork, s));
   ok(cuStreamWaitEvent(side, fork, 0));
@@ -499,7 +499,7 @@ START_TEST(what_a_destroyed_stream_left_has_to_be_joined)
   CUdeviceptr a = device_bytes(8);
   CUevent fork = create_untimed_event(), join = create_untimed_event();
   for (int joins = 0; joins < 2; joins++) {
-    CUstream s = begin_capture_stream(0, GLOBAL), side = stream(0);
+    CUstream s = begin_capture_stream(0, GLOBAL), side = stream_with(0);
     ok(cuEventRecord(fork, s));
     ok(cuStreamWaitEvent(side, fork, 0));
     ok(cuMemsetD32Async(a, 7, 1, side));

@@ -16,7 +16,7 @@ static void run_kernel(void *const *arguments, const struct weir_twin_thread *t)
 EXPORT const struct weir_twin weir_twin_cupti_kernel = {
     .version = 1, .run = run_kernel, .name = "cupti_kernel"};
 
-static CUstream stream(void)
+static CUstream new_cupti_stream(void)
 {
   CUstream s;
   ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -41,7 +41,7 @@ static void launch(CUfunction f, CUstream s)
 
 START_TEST(each_operation_has_one_record_that_says_what_it_was)
 {
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1 << 20), q = device_bytes(1 << 20), r = device_bytes(1 << 20);
   char *pinned = pinned_bytes(1 << 20), *pageable = malloc(1 << 20);
   uint32_t context, id;
@@ -109,7 +109,7 @@ START_TEST(a_copy_between_devices_is_a_record_of_its_own_kind)
   ok(cuCtxSetCurrent(here));
   fine(cuptiGetContextId(here, &here_id));
   fine(cuptiGetContextId(there, &there_id));
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CLIENT(COPIES, PEERS);
   ok(cuMemcpyPeerAsync(q, there, p, here, 5000, s));
   ok(cuStreamSynchronize(s));
@@ -130,7 +130,7 @@ START_TEST(a_kernel_has_a_record_with_its_name_and_shape_with_and_without_a_twin
   load_kernel();
   CUfunction other;
   ok(cuModuleGetFunction(&other, module, "without_a_twin"));
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CLIENT(KERNELS);
   launch(kernel, s);
   launch(other, s);
@@ -176,7 +176,7 @@ END_TEST
 
 START_TEST(work_begins_after_its_call_and_ends_before_its_stream_is_waited_for)
 {
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1 << 20);
   void *h = pinned_bytes(1 << 20);
   CLIENT(COPIES, FILLS);
@@ -204,7 +204,7 @@ END_TEST
 
 START_TEST(work_of_a_held_stream_has_no_record_before_the_release)
 {
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1000);
   CLIENT(FILLS);
   ok(weir_sim_hold(s));
@@ -220,7 +220,7 @@ END_TEST
 
 START_TEST(a_copy_over_a_slow_link_lasts_as_long_as_the_link_says)
 {
-  CUstream s = stream(), t = stream();
+  CUstream s = new_cupti_stream(), t = new_cupti_stream();
   CUdeviceptr p = device_bytes(2 << 20);
   char *h = pinned_bytes(2 << 20);
   ok(weir_sim_set_link("h2d:1G:2ms"));
@@ -240,7 +240,7 @@ END_TEST
 START_TEST(kernels_say_when_they_were_queued_if_asked)
 {
   load_kernel();
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   fine(cuptiActivityEnableLatencyTimestamps(1));
   CLIENT(KERNELS);
   ok(weir_sim_hold(s));
@@ -261,7 +261,7 @@ START_TEST(launches_and_kernels_last_at_least_as_long_as_on_the_card)
 {
   enum { TIMES = 20 };
   load_kernel();
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CLIENT(KERNELS);
   ok(weir_sim_set_card("h100"));
   uint64_t before = clock_now();
@@ -281,7 +281,7 @@ END_TEST
 START_TEST(work_has_the_correlation_that_the_callbacks_of_its_call_told)
 {
   load_kernel();
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1000);
   char *h = pinned_bytes(1000);
   CLIENT(COPIES, FILLS, KERNELS, CALLS);
@@ -340,7 +340,7 @@ static void CUPTIAPI keep_parameters(void *data, CUpti_CallbackDomain domain, CU
 
 START_TEST(callbacks_see_parameters_results_and_what_they_left)
 {
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1000);
   struct {
     CUdeviceptr to;
@@ -381,7 +381,7 @@ END_TEST
 
 START_TEST(waits_have_records_of_what_they_waited_for)
 {
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUevent e;
   uint32_t id;
   CUcontext c;
@@ -445,7 +445,7 @@ static CUgraphExec captured(CUstream s, CUdeviceptr p, void *h)
 START_TEST(nodes_of_a_graph_have_their_own_records_with_the_correlation_of_the_launch)
 {
   load_kernel();
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1000);
   CUgraphExec e = captured(s, p, pinned_bytes(1000));
   uint32_t id;
@@ -475,7 +475,7 @@ END_TEST
 START_TEST(a_launch_is_one_record_where_graphs_are_traced_as_a_whole)
 {
   load_kernel();
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1000);
   CUgraphExec e = captured(s, p, pinned_bytes(1000));
   uint32_t id;
@@ -545,7 +545,7 @@ END_TEST
 START_TEST(buffers_hold_as_many_records_as_the_client_says_and_none_is_lost)
 {
   CUdeviceptr p = device_bytes(1000);
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   buffer_most = 3;
   CLIENT(FILLS);
   for (int i = 0; i < 100; i++)
@@ -625,7 +625,7 @@ END_TEST
 
 START_TEST(what_was_queued_while_a_kind_was_enabled_has_its_record)
 {
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1000);
   CLIENT(FILLS);
   ok(weir_sim_hold(s));
@@ -707,7 +707,7 @@ enum { THREADS = 4, EACH = 100 };
 static void *fill_often(void *context)
 {
   ok(cuCtxSetCurrent(context));
-  CUstream s = stream();
+  CUstream s = new_cupti_stream();
   CUdeviceptr p = device_bytes(1000);
   for (int i = 0; i < EACH; i++)
     ok(cuMemsetD8Async(p, 1, 1000, s));

@@ -1,7 +1,7 @@
 /* test_event.c: events: recorded, asked, waited for, timed. */
 #include "sim.h"
 
-static CUstream stream(void)
+static CUstream new_stream(void)
 {
   CUstream s;
   ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -25,7 +25,7 @@ START_TEST(an_event_never_recorded_is_done)
   CUevent e = create_event_with(0);
   ok(cuEventQuery(e));
   ok(cuEventSynchronize(e));
-  CUstream s = stream();
+  CUstream s = new_stream();
   ok(cuStreamWaitEvent(s, e, 0));
   ok(cuStreamQuery(s));
 }
@@ -33,7 +33,7 @@ END_TEST
 
 START_TEST(an_event_is_done_when_its_stream_is_there)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUevent e = create_event_with(0);
   struct call waits;
   ok(weir_sim_hold(s));
@@ -49,7 +49,7 @@ END_TEST
 /* What is queued later is no part of it. */
 START_TEST(an_event_of_a_context_is_done_when_all_its_streams_are_there)
 {
-  CUstream s = stream(), t = stream(), later = stream();
+  CUstream s = new_stream(), t = new_stream(), later = new_stream();
   CUevent e = create_event_with(CU_EVENT_DISABLE_TIMING);
   CUcontext context;
   struct call waits;
@@ -75,7 +75,7 @@ END_TEST
 
 START_TEST(recording_again_forgets_the_first)
 {
-  CUstream s = stream(), t = stream(), waiter = stream();
+  CUstream s = new_stream(), t = new_stream(), waiter = new_stream();
   CUevent e = create_event_with(0);
   ok(weir_sim_hold(s));
   ok(cuEventRecord(e, s));
@@ -93,13 +93,13 @@ START_TEST(a_stream_waits_for_an_event_of_another_device)
   CUdeviceptr p = device_bytes(1000);
   ok(cuMemsetD8_v2(p, 0, 1000));
   ok(cuCtxSynchronize());
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUevent e = create_event_with(CU_EVENT_DISABLE_TIMING);
   ok(weir_sim_hold(s));
   ok(cuMemsetD8Async(p, 7, 1000, s));
   ok(cuEventRecord(e, s));
   ok(cuCtxSetCurrent(primary(1)));
-  CUstream t = stream();
+  CUstream t = new_stream();
   CUdeviceptr q = device_bytes(1000);
   ok(cuStreamWaitEvent(t, e, 0));
   ok(cuMemcpyDtoDAsync_v2(q, p, 1000, t));
@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(elapsed_time_wants_two_recorded_timed_done_events)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUevent a = create_event_with(0), b = create_event_with(0),
           untimed = create_event_with(CU_EVENT_DISABLE_TIMING);
   float ms;
@@ -138,7 +138,7 @@ END_TEST
 
 START_TEST(a_slow_link_is_seen_by_the_events)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUevent a = create_event_with(0), b = create_event_with(0);
   CUdeviceptr p = device_bytes(1 << 20);
   void *h = pinned_bytes(1 << 20);
@@ -160,7 +160,7 @@ START_TEST(bad_events_are_refused)
   fails(cuEventCreate(&e, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
   fails(cuEventCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
   e = create_event_with(0);
-  CUstream s = stream();
+  CUstream s = new_stream();
   ok(cuEventDestroy_v2(e));
   fails(cuEventDestroy_v2(e), CUDA_ERROR_INVALID_HANDLE);
   fails(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
@@ -176,7 +176,7 @@ END_TEST
 
 START_TEST(an_event_may_die_before_it_is_done)
 {
-  CUstream s = stream(), t = stream();
+  CUstream s = new_stream(), t = new_stream();
   CUevent e = create_event_with(0);
   ok(weir_sim_hold(s));
   ok(cuEventRecord(e, s));
@@ -190,7 +190,7 @@ END_TEST
 
 START_TEST(an_event_outlives_its_stream)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUevent e = create_event_with(0);
   ok(cuEventRecord(e, s));
   ok(cuStreamDestroy_v2(s));

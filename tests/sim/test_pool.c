@@ -1,7 +1,7 @@
 /* test_pool.c: stream-ordered memory. */
 #include "sim.h"
 
-static CUstream stream(void)
+static CUstream new_stream(void)
 {
   CUstream s;
   ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -28,7 +28,7 @@ static cuuint64_t attribute(CUmemoryPool p, CUmemPool_attribute a)
 
 START_TEST(memory_is_usable_in_stream_order)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUdeviceptr p;
   unsigned char *h = pinned_bytes(1000);
   ok(cuMemAllocAsync(&p, 1000, s));
@@ -47,7 +47,7 @@ END_TEST
 
 START_TEST(a_free_takes_effect_when_the_stream_reaches_it)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUdeviceptr p;
   size_t before, during, after;
   ok(cuMemGetInfo_v2(&before, NULL));
@@ -67,7 +67,7 @@ END_TEST
 
 START_TEST(the_same_stream_may_use_a_block_again_at_once)
 {
-  CUstream s = stream(), t = stream();
+  CUstream s = new_stream(), t = new_stream();
   CUdeviceptr p, q, r;
   ok(cuMemAllocAsync(&p, 4 << 20, s));
   ok(weir_sim_hold(s));
@@ -94,7 +94,7 @@ END_TEST
 
 START_TEST(when_memory_is_short_a_stream_waits_for_a_free_of_another)
 {
-  CUstream s = stream(), t = stream();
+  CUstream s = new_stream(), t = new_stream();
   CUdeviceptr p, q;
   ok(weir_sim_set_memory(0, 8 << 20));
   ok(cuMemAllocAsync(&p, 6 << 20, s));
@@ -119,7 +119,7 @@ END_TEST
 
 START_TEST(a_pool_keeps_up_to_its_threshold)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUmemoryPool p = create_device_pool();
   cuuint64_t threshold = 100 << 20, zero = 0;
   CUdeviceptr a, b;
@@ -151,7 +151,7 @@ END_TEST
 
 START_TEST(what_a_pool_keeps_is_given_back_before_memory_runs_out)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUmemoryPool p = create_device_pool();
   cuuint64_t all = UINT64_MAX;
   CUdeviceptr a;
@@ -175,7 +175,7 @@ START_TEST(a_device_has_a_default_pool_and_a_current_one)
   ok(cuDeviceGetMemPool(&c, 0));
   ck_assert_ptr_eq(c, mine);
   fails(cuDeviceSetMemPool(1, mine), CUDA_ERROR_INVALID_VALUE);
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUdeviceptr p;
   ok(cuMemAllocAsync(&p, 1000, s));
   ck_assert_uint_eq(attribute(mine, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1024);
@@ -192,7 +192,7 @@ END_TEST
 
 START_TEST(memory_of_the_two_allocators_mixes)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   size_t before, after;
   ok(cuMemGetInfo_v2(&before, NULL));
   CUdeviceptr a = device_bytes(4 << 20), b;
@@ -252,7 +252,7 @@ START_TEST(a_pool_of_the_host_is_memory_of_the_host)
 {
   static const CUmemLocationType types[] = {CU_MEM_LOCATION_TYPE_HOST,
                                             CU_MEM_LOCATION_TYPE_HOST_NUMA};
-  CUstream s = stream();
+  CUstream s = new_stream();
   size_t before, after;
   ok(cuMemGetInfo_v2(&before, NULL));
   for (int i = 0; i < 2; i++) {
@@ -303,7 +303,7 @@ END_TEST
 
 START_TEST(a_pool_holds_no_more_than_its_maximum)
 {
-  CUstream s = stream();
+  CUstream s = new_stream();
   CUmemoryPool p = pool_at(CU_MEM_LOCATION_TYPE_DEVICE, 0, 4 << 20);
   cuuint64_t all = UINT64_MAX;
   ok(cuMemPoolSetAttribute(p, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));

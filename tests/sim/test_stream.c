@@ -1,7 +1,7 @@
 /* test_stream.c: streams: order, independence, the default streams' rules, host functions. */
 #include "sim.h"
 
-static CUstream stream(unsigned flags)
+static CUstream stream_with(unsigned flags)
 {
   CUstream s;
   ok(cuStreamCreate(&s, flags));
@@ -35,7 +35,7 @@ static CUresult sync_context(void *unused)
 
 START_TEST(a_stream_runs_in_order)
 {
-  CUstream s = stream(0);
+  CUstream s = stream_with(0);
   ok(weir_sim_hold(s));
   for (int i = 0; i < 20; i++)
     number(s, i);
@@ -50,7 +50,7 @@ END_TEST
 
 START_TEST(streams_do_not_wait_for_each_other)
 {
-  CUstream s = stream(0), t = stream(0);
+  CUstream s = stream_with(0), t = stream_with(0);
   ok(weir_sim_hold(s));
   number(s, 1);
   number(t, 2);
@@ -67,7 +67,7 @@ END_TEST
 
 START_TEST(synchronising_waits)
 {
-  CUstream s = stream(CU_STREAM_NON_BLOCKING);
+  CUstream s = stream_with(CU_STREAM_NON_BLOCKING);
   struct call one, all;
   ok(weir_sim_hold(s));
   number(s, 1);
@@ -82,7 +82,7 @@ END_TEST
 
 START_TEST(holds_nest_and_are_released_one_by_one)
 {
-  CUstream s = stream(0);
+  CUstream s = stream_with(0);
   fails(weir_sim_release(s), CUDA_ERROR_INVALID_VALUE);
   ok(weir_sim_hold(s));
   number(s, 1);
@@ -105,7 +105,7 @@ END_TEST
 
 START_TEST(the_legacy_stream_waits_for_blocking_streams)
 {
-  CUstream s = stream(0);
+  CUstream s = stream_with(0);
   ok(weir_sim_hold(s));
   number(s, 1);
   number(NULL, 2);
@@ -120,7 +120,7 @@ END_TEST
 
 START_TEST(blocking_streams_wait_for_the_legacy_stream)
 {
-  CUstream s = stream(0), t = stream(0);
+  CUstream s = stream_with(0), t = stream_with(0);
   ok(weir_sim_hold(NULL));
   number(NULL, 1);
   number(s, 2);
@@ -135,7 +135,7 @@ END_TEST
 
 START_TEST(non_blocking_streams_ignore_the_legacy_stream)
 {
-  CUstream s = stream(CU_STREAM_NON_BLOCKING);
+  CUstream s = stream_with(CU_STREAM_NON_BLOCKING);
   ok(weir_sim_hold(NULL));
   number(NULL, 1);
   number(s, 2);
@@ -156,7 +156,7 @@ END_TEST
 
 START_TEST(the_legacy_stream_stands_between_two_blocking_streams)
 {
-  CUstream s = stream(0), t = stream(0);
+  CUstream s = stream_with(0), t = stream_with(0);
   ok(weir_sim_hold(s));
   number(s, 1);
   number(NULL, 2);
@@ -252,7 +252,7 @@ END_TEST
 
 START_TEST(a_destroyed_stream_finishes_its_work)
 {
-  CUstream s = stream(0);
+  CUstream s = stream_with(0);
   number(s, 1);
   number(s, 2);
   ok(cuStreamDestroy_v2(s));
@@ -337,7 +337,7 @@ static void callback(CUstream s, CUresult status, void *data)
 
 START_TEST(a_callback_gets_its_stream_and_status)
 {
-  CUstream s = stream(0);
+  CUstream s = stream_with(0);
   ok(weir_sim_hold(s));
   ok(cuStreamAddCallback(s, callback, (void *)5, 0));
   ck_assert_int_eq(orders, 0);

@@ -10,5 +10,5 @@
 
 int main(int argc, char **argv)
 {
-  return run_program(argc, argv, (model_size){12, 768, 12, 50257, 1024}, make_gpt);
+  return run_transformer(argc, argv, (model_size){12, 768, 12, 50257, 1024}, make_gpt);
 }

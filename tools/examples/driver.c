@@ -97,7 +97,7 @@ static void run_round(struct work *w, int n, const float *a, const float *b, flo
   CHECK(cuStreamSynchronize(w->stream));
 }
 
-static void tear_down(struct work *w)
+static void free_work(struct work *w)
 {
   CHECK(cuEventDestroy(w->end));
   CHECK(cuEventDestroy(w->begin));
@@ -127,7 +127,7 @@ static int count_wrong(int n, const float *a, const float *b, const float *c, co
 }
 
 /* N, from 1 to 8192. */
-static int size_of(int argc, char **argv)
+static int matrix_size(int argc, char **argv)
 {
   int n = argc > 1 ? atoi(argv[1]) : 0;
   return n < 1 ? 256 : n > 8192 ? 8192 : n;
@@ -135,7 +135,7 @@ static int size_of(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-  int n = size_of(argc, argv), wrong;
+  int n = matrix_size(argc, argv), wrong;
   float *a = matrix(n), *b = matrix(n), *c = matrix(n), *sums;
   struct work work;
   CUdevice device;
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
   for (int i = 0; i < n; i++)
     total += sums[i];
 
-  tear_down(&work);
+  free_work(&work);
   CHECK(cuMemFreeHost(sums));
   CHECK(cuModuleUnload(module));
   CHECK(cuDevicePrimaryCtxRelease(device));

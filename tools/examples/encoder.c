@@ -43,5 +43,5 @@ static weir_status make_bert(weir_module **out, const model_size *s)
 
 int main(int argc, char **argv)
 {
-  return run_program(argc, argv, (model_size){12, 768, 12, 30522, 512}, make_bert);
+  return run_transformer(argc, argv, (model_size){12, 768, 12, 30522, 512}, make_bert);
 }

@@ -18,7 +18,7 @@ static weir_status forward(weir_tensor **out, weir_module *self, weir_tensor *co
   return weir_relu(out, b);
 }
 
-static weir_status make_model(weir_module **out)
+static weir_status make_convolutions(weir_module **out)
 {
   static const weir_module_class kind = {.name = "Model", .forward = forward};
   weir_module *conv;
@@ -40,7 +40,7 @@ static weir_status infer_images(weir_device device)
   char *text;
   (void)fprintf(stderr, "on the %s\n", device.type == WEIR_DEVICE_CUDA ? "GPU" : "CPU");
   weir_manual_seed(0); /* the same numbers everywhere */
-  TRY(make_model(&model));
+  TRY(make_convolutions(&model));
   TRY(weir_module_to(model, &(weir_options){.device = device}));
   TRY(weir_rand(&images, weir_shape(8, 1, 28, 28), NULL));
   TRY(weir_to(&x, images, &(weir_options){.device = device}));

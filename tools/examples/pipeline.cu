@@ -128,7 +128,7 @@ static void free_slot(const Slot &s)
   CHECK(cudaStreamDestroy(s.stream));
 }
 
-static void submit(Slot &s, int frame)
+static void submit_frame(Slot &s, int frame)
 {
   const dim3 grid((WIDTH + 127) / 128, HEIGHT);
   s.frame = frame;
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
     s = make_slot();
   for (int f = 0; f < frames; f++) {
     wrong += collect(slot[f % SLOTS], &checksum);
-    submit(slot[f % SLOTS], f);
+    submit_frame(slot[f % SLOTS], f);
   }
   for (int f = frames; f < frames + SLOTS; f++)
     wrong += collect(slot[f % SLOTS], &checksum);

@@ -25,7 +25,7 @@ static bool is_bright(int64_t class, int row, int column)
 }
 
 /* x (ITEMS, 1, SIDE, SIDE), and the classes of its images, y (ITEMS). */
-static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_arguments *a)
+static weir_status make_images(weir_tensor **x, weir_tensor **y, const training_arguments *a)
 {
   static float in[ITEMS][SIDE][SIDE];
   static int64_t class[ITEMS];
@@ -44,7 +44,7 @@ static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_ar
 
 /* ---- what is trained, how -------------------------------------------------------------------- */
 
-static weir_status make_model(weir_module **out)
+static weir_status make_network(weir_module **out)
 {
   weir_layer_options same = {.conv = {.padding = {1, 1}}};
   weir_pool2d_options pool = {.kernel = {2, 2}};
@@ -60,9 +60,9 @@ static weir_status make_model(weir_module **out)
   return weir_module_sequential(out, layer, 8); /* steals the layers */
 }
 
-static weir_status make_optimizer(weir_optimizer **out, weir_schedule **schedule,
-                                  weir_tensor *const *parameters, int count,
-                                  const training_arguments *a)
+static weir_status make_adamw(weir_optimizer **out, weir_schedule **schedule,
+                              weir_tensor *const *parameters, int count,
+                              const training_arguments *a)
 {
   weir_schedule_options cycle = weir_schedule_defaults(WEIR_ONE_CYCLE_LR);
   (void)a;
@@ -83,9 +83,9 @@ int main(int argc, char **argv)
   static const trainee network = {.name = "train_cnn",
                                   .batch = 16,
                                   .learned = 0.25,
-                                  .data = make_data,
-                                  .model = make_model,
-                                  .optimizer = make_optimizer,
+                                  .data = make_images,
+                                  .model = make_network,
+                                  .optimizer = make_adamw,
                                   .loss = cross_entropy};
   return run_training(&network, argc, argv);
 }

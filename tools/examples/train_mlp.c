@@ -16,7 +16,7 @@ static double next_number(uint32_t *state)
 }
 
 /* x (ITEMS, FEATURES) and what is to be made of it, y (ITEMS, 1). */
-static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_arguments *a)
+static weir_status make_numbers(weir_tensor **x, weir_tensor **y, const training_arguments *a)
 {
   static float in[ITEMS][FEATURES], out[ITEMS];
   weir_options there = {.device = a->device};
@@ -31,7 +31,7 @@ static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_ar
   return weir_tensor_from(y, out, WEIR_FLOAT32, weir_shape(ITEMS, 1), &there);
 }
 
-static weir_status make_model(weir_module **out)
+static weir_status make_perceptron(weir_module **out)
 {
   weir_module *layer[5];
   TRY(weir_module_linear(&layer[0], FEATURES, 32, NULL));
@@ -66,8 +66,8 @@ int main(int argc, char **argv)
                                      .own = {"--adam"},
                                      .batch = 32,
                                      .learned = 0.25,
-                                     .data = make_data,
-                                     .model = make_model,
+                                     .data = make_numbers,
+                                     .model = make_perceptron,
                                      .optimizer = make_optimizer,
                                      .loss = mean_square};
   return run_training(&perceptron, argc, argv);

@@ -95,7 +95,7 @@ static weir_status make_data(weir_tensor **x, weir_tensor **y, const training_ar
 /* ---- what is trained, how -------------------------------------------------------------------- */
 
 /* As GPT-2's: embeddings small, as their rows are the output's, too. */
-static weir_status make_model(weir_module **out)
+static weir_status make_language_model(weir_module **out)
 {
   static const char *const embeddings[] = {"wte.weight", "wpe.weight"};
   WEIR_MODULE m = NULL;
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
                                       .max_norm = 1,
                                       .learned = 0.5,
                                       .data = make_data,
-                                      .model = make_model,
+                                      .model = make_language_model,
                                       .optimizer = make_optimizer,
                                       .loss = next_byte_loss};
   return run_training(&transformer, argc, argv);

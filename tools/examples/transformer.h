@@ -110,8 +110,8 @@ static inline weir_status run_model(weir_module *model, weir_device device, char
 
 /* PROGRAM [CHECKPOINT TOKENS OUTPUT] [--size=LAYERS,FEATURES,HEADS,VOCABULARY,PLACES]
  * [--disable-cuda]; what main() returns. */
-static inline int run_program(int argc, char **argv, model_size s,
-                              weir_status (*make)(weir_module **out, const model_size *s))
+static inline int run_transformer(int argc, char **argv, model_size s,
+                                  weir_status (*make)(weir_module **out, const model_size *s))
 {
   static const char size[] = "--size=";
   static const char *const options[] = {"--size=", "--disable-cuda", NULL};

@@ -48,7 +48,7 @@ static void dump_frames(snapshot *s, const rp_op *op)
 
 /* ---- PyTorch's snapshot ---------------------------------------------------------------------- */
 
-static void put_segment(snapshot *s, const rp_op *op)
+static void put_snapshot_segment(snapshot *s, const rp_op *op)
 {
   dump_writer *d = &s->d;
   dump_begin(d, '{');
@@ -128,7 +128,8 @@ static void put_snapshot(snapshot *s, const bool *freed)
   dump_key(&s->d, "segments");
   dump_begin(&s->d, '[');
   for (size_t i = 0; i < ops->count; i++)
-    if (ops->op[i].kind == RP_ALLOC && !freed[ops->op[i].block]) put_segment(s, &ops->op[i]);
+    if (ops->op[i].kind == RP_ALLOC && !freed[ops->op[i].block])
+      put_snapshot_segment(s, &ops->op[i]);
   dump_end(&s->d, ']');
   dump_key(&s->d, "device_traces");
   put_traces(s);

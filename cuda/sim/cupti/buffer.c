@@ -152,7 +152,7 @@ CUptiResult sim_flush(void)
 
 /* ---- filling --------------------------------------------------------------------------------- */
 
-static bool has_room(const struct client *c, size_t bytes) /* locked */
+static bool buffer_has_room(const struct client *c, size_t bytes) /* locked */
 {
   const struct buffer *b = &c->filling;
   return b->start && b->bytes - b->used >= bytes && (!b->most || b->records < b->most);
@@ -183,7 +183,7 @@ static void ask(struct client *c) /* locked */
 static bool make_record_room(struct client *c, size_t bytes) /* locked */
 {
   bool asked = false;
-  while (!has_room(c, bytes)) {
+  while (!buffer_has_room(c, bytes)) {
     if (c->asking) {
       pthread_cond_wait(&changed, &lock);
       continue;

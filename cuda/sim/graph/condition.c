@@ -30,7 +30,7 @@ static void condition_unref(struct sim_condition *c)
   if (c && atomic_fetch_sub(&c->refs, 1) == 1) sim_arena_free(&conditions, c);
 }
 
-static uint32_t value_of(const struct sim_condition *c)
+static uint32_t condition_value(const struct sim_condition *c)
 {
   return __atomic_load_n(&c->is.value, __ATOMIC_RELAXED);
 }
@@ -220,7 +220,7 @@ static void run_while(struct condition_op *w, CUstream s)
 {
   static _Atomic bool reported;
   struct sim_condition *c = w->condition;
-  while (value_of(c) && goes_on(s)) {
+  while (condition_value(c) && goes_on(s)) {
     uint32_t sets = __atomic_load_n(&c->is.sets, __ATOMIC_RELAXED);
     run_body(w->bodies, s);
     if (!w->bodies->skips || sets != __atomic_load_n(&c->is.sets, __ATOMIC_RELAXED)) continue;
@@ -234,7 +234,7 @@ static void run_while(struct condition_op *w, CUstream s)
 static void run_condition(struct sim_op *op, CUstream s)
 {
   struct condition_op *c = (struct condition_op *)op;
-  uint32_t value = value_of(c->condition);
+  uint32_t value = condition_value(c->condition);
   if (c->type == CU_GRAPH_COND_TYPE_WHILE)
     run_while(c, s);
   else if (c->type == CU_GRAPH_COND_TYPE_SWITCH && value < c->count)

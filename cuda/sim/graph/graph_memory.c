@@ -463,7 +463,7 @@ static bool free_in(uintptr_t p, CUstream s, CUresult *error)
 }
 
 /* cuMemFree waits for the device, as ever. */
-static CUresult free_now(uintptr_t p)
+static CUresult free_graph_memory_now(uintptr_t p)
 {
   SIM_NEED_CONTEXT(c);
   CUresult error = sim_context_wait(c);
@@ -478,7 +478,7 @@ static CUresult free_now(uintptr_t p)
   return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static const struct sim_graph_memory_ops ops = {free_now, free_in, trim_device};
+static const struct sim_graph_memory_ops ops = {free_graph_memory_now, free_in, trim_device};
 
 __attribute__((constructor)) static void register_ops(void)
 {

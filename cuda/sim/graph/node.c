@@ -208,7 +208,7 @@ static CUresult keep_params(CUgraphNode n, CUgraphNodeParams *p)
 }
 
 /* Gives back what keep_params() took. */
-static void let_go(CUgraphNode n)
+static void let_go_of_node(CUgraphNode n)
 {
   if (n->child) {
     n->child->parent = NULL;
@@ -258,7 +258,7 @@ CUresult sim_node_add(CUgraph graph, const struct sim_nodes *after, CUgraphNodeP
     *node = n;
     return CUDA_SUCCESS;
   }
-  let_go(n);
+  let_go_of_node(n);
   sim_nodes_clear(&n->after);
   sim_arena_free(&sim_graph_nodes, n);
   return error;
@@ -275,7 +275,7 @@ void sim_node_end(CUgraphNode n)
   else
     g->end = n->link;
   g->count--;
-  let_go(n);
+  let_go_of_node(n);
   free(n->attributes);
   sim_nodes_clear(&n->after);
   sim_arena_free(&sim_graph_nodes, n);
@@ -290,10 +290,10 @@ CUresult sim_node_set(CUgraphNode n, const CUgraphNodeParams *p)
   CUgraphNodeParams copy = *p;
   CUresult error = keep_params(&fresh, &copy);
   if (error) {
-    let_go(&fresh);
+    let_go_of_node(&fresh);
     return error;
   }
-  let_go(n);
+  let_go_of_node(n);
   n->params = fresh.params;
   n->function = fresh.function;
   n->owned = fresh.owned;

@@ -128,7 +128,7 @@ static bool read_operand(const CUmemcpy3DOperand *o, const CUextent3D *e, size_t
   return true;
 }
 
-static size_t element_of(const CUmemcpy3DOperand *o)
+static size_t batch_element(const CUmemcpy3DOperand *o)
 {
   bool array =
       o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY && sim_arena_has(&sim_arrays, o->op.array.array);
@@ -138,7 +138,7 @@ static size_t element_of(const CUmemcpy3DOperand *o)
 static CUresult read_box(const CUDA_MEMCPY3D_BATCH_OP *b, CUDA_MEMCPY3D *p)
 {
   struct operand src, dst;
-  size_t from = element_of(&b->src), to = element_of(&b->dst);
+  size_t from = batch_element(&b->src), to = batch_element(&b->dst);
   size_t element = from ? from : to ? to : 1;
   if (from && to && from != to) return CUDA_ERROR_INVALID_VALUE;
   if (!b->extent.width || !b->extent.height || !b->extent.depth) return CUDA_ERROR_INVALID_VALUE;

@@ -62,7 +62,7 @@ struct fill {
 
 /* ---- doing it -------------------------------------------------------------------------------- */
 
-static void copy_rows(void *argument)
+static void copy_box_rows(void *argument)
 {
   struct copy *c = argument;
   if (c->width == c->dst.pitch && c->width == c->src.pitch && c->depth == 1) {
@@ -114,7 +114,7 @@ static void copy_slowly(struct copy *c, CUstream s, CUresult *error)
   uint64_t link =
       c->direction == SIM_P2P ? time_between(c, s) : time_over(sim_link_of(c->direction), c);
   uint64_t end = sim_now_ns() + link;
-  sim_guard_run(copy_rows, c, error);
+  sim_guard_run(copy_box_rows, c, error);
   if (link) sim_wait_until(end);
   pthread_mutex_unlock(engine);
   if (host) sim_wait_until(host);
@@ -129,7 +129,7 @@ static void run_copy(struct sim_op *op, CUstream s)
   else if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
     copy_slowly(c, s, &error);
   else
-    sim_guard_run(copy_rows, c, &error);
+    sim_guard_run(copy_box_rows, c, &error);
   if (error) sim_context_fail(s->context, error);
 }
 
@@ -297,7 +297,7 @@ static CUresult stage_source(struct sim_op *op)
       .start = c->staged, .pitch = c->width, .slice = c->width * c->height, .memory = PINNED};
   if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
     sim_wait_until(sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c)); /* the host's part */
-  copy_rows(&to_stage);
+  copy_box_rows(&to_stage);
   c->from = c->src.memory;
   c->src = to_stage.dst;
   return CUDA_SUCCESS;

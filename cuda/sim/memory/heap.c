@@ -122,7 +122,7 @@ static uint32_t granule_count(const struct sim_device *d)
   return (uint32_t)(d->span / SIM_GRANULE);
 }
 
-static bool has_room(const struct sim_device *d, size_t bytes)
+static bool heap_has_room(const struct sim_device *d, size_t bytes)
 {
   size_t capacity = atomic_load(&d->capacity);
   return d->used <= capacity && bytes <= capacity - d->used;
@@ -136,7 +136,7 @@ static void took(struct sim_device *d, size_t bytes)
 
 static bool granules_take(struct sim_device *d, uint32_t n, uint32_t *first)
 {
-  if (!has_room(d, n * SIM_GRANULE)) return false;
+  if (!heap_has_room(d, n * SIM_GRANULE)) return false;
   if (!run_take(&d->granules, n, first)) return false;
   if (mprotect(d->base + *first * SIM_GRANULE, n * SIM_GRANULE, PROT_READ | PROT_WRITE)) {
     run_give(&d->granules, *first, granule_count(d));
@@ -247,7 +247,7 @@ void sim_heap_free(struct sim_device *d, uintptr_t start, size_t reserved)
 
 bool sim_heap_charge(struct sim_device *d, size_t bytes)
 {
-  if (!has_room(d, bytes)) return false;
+  if (!heap_has_room(d, bytes)) return false;
   took(d, bytes);
   return true;
 }
@@ -255,7 +255,7 @@ bool sim_heap_charge(struct sim_device *d, size_t bytes)
 char *sim_heap_take(struct sim_device *d, size_t bytes)
 {
   uint32_t first, n = (uint32_t)(bytes / SIM_GRANULE);
-  if (d->file < 0 || bytes > d->span || !has_room(d, bytes)) return NULL;
+  if (d->file < 0 || bytes > d->span || !heap_has_room(d, bytes)) return NULL;
   if (!run_take(&d->granules, n, &first)) return NULL;
   took(d, bytes);
   return d->base + first * SIM_GRANULE;

@@ -319,7 +319,7 @@ static void run_free(struct sim_op *op, CUstream s)
 }
 
 /* The program's allocation becomes a block, not listed yet; NULL: it is none. */
-static struct block *detach(CUdeviceptr p, CUresult *error)
+static struct block *detach_range(CUdeviceptr p, CUresult *error)
 {
   struct block *b = calloc(1, sizeof *b);
   *error = b ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
@@ -361,7 +361,7 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr p, CUstream stream)
   if (error || sim_graph_memory_ops->free_in(p, s, &error)) return error;
   struct free_op *op = sim_op_new(sizeof *op, run_free);
   if (!op) return CUDA_ERROR_OUT_OF_MEMORY;
-  struct block *b = op->block = detach(p, &error);
+  struct block *b = op->block = detach_range(p, &error);
   if (!b) {
     sim_op_free(&op->op);
     return error;

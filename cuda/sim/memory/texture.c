@@ -65,7 +65,7 @@ static CUresult point_at_array(struct weir_texture *t, CUarray a)
   return set_format(t, a->shape.Format, a->shape.NumChannels);
 }
 
-static int attribute(CUdevice_attribute a)
+static int texture_attribute(CUdevice_attribute a)
 {
   return sim_device_attribute(sim_current()->device, a);
 }
@@ -80,7 +80,7 @@ static bool is_memory(CUdeviceptr p, size_t bytes)
 
 static CUresult point_at_memory(struct weir_texture *t, CUdeviceptr p, size_t bytes)
 {
-  if (p % (size_t)attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) || !is_memory(p, bytes))
+  if (p % (size_t)texture_attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) || !is_memory(p, bytes))
     return CUDA_ERROR_INVALID_VALUE;
   t->start = (char *)p;
   t->layers = 1;
@@ -92,7 +92,7 @@ static CUresult point_at_linear(struct weir_texture *t, const CUDA_RESOURCE_DESC
   CUresult error = set_format(t, r->res.linear.format, r->res.linear.numChannels);
   if (error) return error;
   uint64_t texels = r->res.linear.sizeInBytes / weir_texture_bytes(t);
-  if (texels > (uint64_t)attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH))
+  if (texels > (uint64_t)texture_attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH))
     return CUDA_ERROR_INVALID_VALUE;
   t->size[0] = texels;
   t->size[1] = t->size[2] = 1;
@@ -106,10 +106,10 @@ static CUresult point_at_pitch(struct weir_texture *t, const CUDA_RESOURCE_DESC 
   CUresult error = set_format(t, r->res.pitch2D.format, r->res.pitch2D.numChannels);
   if (error) return error;
   if (!width || !height ||
-      width > (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) ||
-      height > (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT) ||
-      pitch > (size_t)attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH) ||
-      pitch % (size_t)attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) ||
+      width > (size_t)texture_attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) ||
+      height > (size_t)texture_attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT) ||
+      pitch > (size_t)texture_attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH) ||
+      pitch % (size_t)texture_attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) ||
       pitch < width * weir_texture_bytes(t))
     return CUDA_ERROR_INVALID_VALUE;
   t->size[0] = width;

@@ -82,7 +82,7 @@ bool sim_reserved_at(uintptr_t p, uintptr_t *start, size_t *bytes)
   return v != NULL;
 }
 
-static void *address_space(size_t bytes, size_t alignment, uintptr_t hint)
+static void *space_of_device(size_t bytes, size_t alignment, uintptr_t hint)
 {
   if (bytes > SIZE_MAX - alignment) return NULL;
   hint = (hint + alignment - 1) & ~(alignment - 1);
@@ -104,7 +104,7 @@ CUresult sim_cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t alignment,
   if (alignment & (alignment - 1)) return CUDA_ERROR_INVALID_VALUE;
   if (alignment < SIM_GRANULE) alignment = SIM_GRANULE;
   struct sim_reservation *v = calloc(1, sizeof *v);
-  void *start = v ? address_space(bytes, alignment, hint) : NULL;
+  void *start = v ? space_of_device(bytes, alignment, hint) : NULL;
   if (!start) {
     free(v);
     return CUDA_ERROR_OUT_OF_MEMORY;

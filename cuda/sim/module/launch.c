@@ -120,7 +120,7 @@ const struct weir_twin *sim_twin_of(CUfunction f)
   return twin;
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_kernel_names(const void *a, const void *b)
 {
   return strcmp(a, b);
 }
@@ -144,9 +144,9 @@ static void say_skipped(const char *name)
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static void *reported;
   pthread_mutex_lock(&lock);
-  bool again = tfind(name, &reported, compare_names) != NULL;
+  bool again = tfind(name, &reported, compare_kernel_names) != NULL;
   char *copy = again ? NULL : strdup(name);
-  if (copy) tsearch(copy, &reported, compare_names);
+  if (copy) tsearch(copy, &reported, compare_kernel_names);
   pthread_mutex_unlock(&lock);
   if (again) return;
   char text[400];

@@ -337,7 +337,7 @@ cudaError_t rt_copy_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *c)
   return cudaSuccess;
 }
 
-static size_t element_of(CUarray array)
+static size_t array_element(CUarray array)
 {
   size_t element = 1;
   if (array) array_row((cudaArray_const_t)array, &element, NULL);
@@ -357,7 +357,7 @@ void rt_copy_params_of(const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *p)
   bool from = c->srcMemoryType != CU_MEMORYTYPE_HOST, to = c->dstMemoryType != CU_MEMORYTYPE_HOST;
   bool unsaid =
       c->srcMemoryType == CU_MEMORYTYPE_UNIFIED || c->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
-  size_t su = element_of(c->srcArray), du = element_of(c->dstArray);
+  size_t su = array_element(c->srcArray), du = array_element(c->dstArray);
   *p = (struct cudaMemcpy3DParms){
       .srcArray = (cudaArray_t)c->srcArray,
       .srcPos = {c->srcXInBytes / su, c->srcY, c->srcZ},

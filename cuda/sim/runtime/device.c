@@ -116,7 +116,7 @@
   P(gpuPciSubsystemID, GPU_PCI_SUBSYSTEM_ID)                                                       \
   P(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED)
 
-static cudaError_t properties(struct cudaDeviceProp *p, CUdevice device)
+static cudaError_t fill_properties(struct cudaDeviceProp *p, CUdevice device)
 {
   cudaError_t e;
   int value;
@@ -138,7 +138,7 @@ RT_API cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp *prop
 {
   CUdevice handle;
   cudaError_t e = prop ? rt_handle(device, &handle) : cudaErrorInvalidValue;
-  return rt_note(e ? e : properties(prop, handle));
+  return rt_note(e ? e : fill_properties(prop, handle));
 }
 
 RT_API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,

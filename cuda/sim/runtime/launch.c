@@ -161,7 +161,7 @@ static cudaError_t kernel_here(const void *function, CUkernel *kernel, CUdevice 
   return e ? e : rt_result(rt_drv->CtxGetDevice(device));
 }
 
-static cudaError_t attributes(struct cudaFuncAttributes *out, const void *function)
+static cudaError_t function_attributes(struct cudaFuncAttributes *out, const void *function)
 {
   CUkernel kernel;
   CUdevice device;
@@ -218,7 +218,7 @@ RT_KERNEL_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, OCCUPANCY
 RT_KERNEL_CALL(cudaOccupancyAvailableDynamicSMemPerBlock,
                OccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, (CUfunction)kernel, numBlocks,
                                                      blockSize))
-RT_BODY(cudaFuncGetAttributes, attributes(attr, func))
+RT_BODY(cudaFuncGetAttributes, function_attributes(attr, func))
 RT_BODY(cudaFuncSetAttribute, set_attribute(func, attr, value))
 RT_BODY(cudaFuncSetCacheConfig, set_cache(func, cacheConfig))
 RT_DEVICE_CALL(cudaKernelSetAttributeForDevice,

@@ -63,8 +63,8 @@ static struct entry *find_entry(const void *key)
 }
 
 /* Adds or replaces; the caller holds the lock. NULL: no memory. */
-static struct entry *add_entry(const void *key, struct binary *binary, enum kind kind,
-                               const char *name)
+static struct entry *add_symbol(const void *key, struct binary *binary, enum kind kind,
+                                const char *name)
 {
   struct entry *e = find_entry(key);
   if (!e) {
@@ -129,7 +129,7 @@ static cudaError_t place_managed(struct entry *e)
       rt_drv->LibraryGetManaged(&address, &bytes, e->binary->library, e->name) != CUDA_SUCCESS)
     error = rt_result(rt_drv->MemAllocManaged(&address, e->bytes, CU_MEM_ATTACH_GLOBAL));
   if (error) return error;
-  struct entry *itself = add_entry((void *)(uintptr_t)address, e->binary, MANAGED, e->name);
+  struct entry *itself = add_symbol((void *)(uintptr_t)address, e->binary, MANAGED, e->name);
   if (!itself) return cudaErrorMemoryAllocation;
   *e->host = (void *)(uintptr_t)address;
   itself->bytes = e->bytes;
@@ -159,7 +159,7 @@ static cudaError_t rt_kernel_add(CUkernel kernel)
 {
   pthread_mutex_lock(&lock);
   struct entry *e = find_entry(kernel);
-  if (!e) e = add_entry(kernel, NULL, KERNEL, NULL);
+  if (!e) e = add_symbol(kernel, NULL, KERNEL, NULL);
   if (e) e->kernel = kernel;
   pthread_mutex_unlock(&lock);
   return e ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -242,8 +242,8 @@ void __cudaRegisterFunction(void **handle, const char *stub, char *device_name, 
   (void)warp;
   if (!handle) return;
   pthread_mutex_lock(&lock);
-  add_entry(stub, (struct binary *)handle, KERNEL,
-            name); /* without memory: an unknown function later */
+  add_symbol(stub, (struct binary *)handle, KERNEL,
+             name); /* without memory: an unknown function later */
   pthread_mutex_unlock(&lock);
 }
 
@@ -253,7 +253,7 @@ void __cudaRegisterVar(void **handle, char *host, char *device_name, const char 
   (void)device_name, (void)external, (void)constant, (void)global;
   if (!handle) return;
   pthread_mutex_lock(&lock);
-  struct entry *e = add_entry(host, (struct binary *)handle, VARIABLE, name);
+  struct entry *e = add_symbol(host, (struct binary *)handle, VARIABLE, name);
   if (e) e->bytes = bytes;
   pthread_mutex_unlock(&lock);
 }
@@ -264,7 +264,7 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *device_name, con
   (void)device_name, (void)external, (void)constant, (void)global;
   if (!handle) return;
   pthread_mutex_lock(&lock);
-  struct entry *e = add_entry(host, (struct binary *)handle, MANAGED, name);
+  struct entry *e = add_symbol(host, (struct binary *)handle, MANAGED, name);
   if (e) {
     e->bytes = bytes;
     e->host = host;
