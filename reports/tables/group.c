@@ -365,7 +365,7 @@ void wr_group_put(const wr_groups *g, wr_named_table *t, const wr_group *x)
     wr_table_put_text(t, "(all others)");
   else if (by_place(g))
     wr_table_put_place(t, x->place.function, x->place.file, x->place.line);
-  else if (g->by == WEIR_BY_DEVICE && strcmp(x->text, "host"))
+  else if (g->by == WEIR_BY_DEVICE && strcmp(x->text, "host") != 0)
     wr_table_put_device(t, strtoll(x->text + strlen("device "), NULL, 10), x->text);
   else
     wr_table_put_text(t, x->text);
