@@ -12,6 +12,7 @@
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
 #include "reports/findings/source.h"
+#include "reports/findings/spread.h"
 #include "reports/import/run_log.h"
 #include "reports/model/wait_log.h"
 #include "reports/model/device_times.h"
@@ -49,8 +50,8 @@ static const char *const column_names[COLUMNS] = {"event",   "cost_ns",   "savin
 enum { CERTAINTIES = WR_POSSIBLE + 1 };
 
 typedef struct place {
-  wr_frame_name name;        /* owned */
-  size_t group[CERTAINTIES]; /* of the rule that runs, from 1; 0 none */
+  wr_frame_name name;            /* owned */
+  size_t group[CERTAINTIES + 1]; /* of the rule that runs, from 1; 0 none; the last: removed */
 } place;
 
 typedef struct group { /* what becomes a finding, or a part of one */
@@ -58,7 +59,11 @@ typedef struct group { /* what becomes a finding, or a part of one */
   int64_t related; /* event whose place belongs to it; 0 none */
   int64_t first;   /* of its rows with such an event: the lowest event, which names `related` */
   wr_certainty certainty;
+  bool removed; /* by Weir's caches, in this run */
   uint64_t cost, saving, bytes, count;
+  wr_spread spread; /* of savings */
+  uint64_t slow_count, slow_ns;
+  size_t limit; /* its place among the limits */
   int device;
   int64_t range; /* name of the one that has most of it, 0 none */
   uint64_t range_cost;
@@ -73,9 +78,15 @@ typedef struct tally { /* cost of a group's rows in ranges of one name */
 /* What a rule finds of an event: what all rules together save is added up when they have run. */
 typedef struct claim {
   int64_t rule, event; /* as wr_logged: in order of events */
+  size_t limit;        /* of the group's savings */
   uint64_t saving, bytes;
   uint64_t sure; /* its saving, where it is more than possible; else 0 */
 } claim;
+
+/* Of a group: a saving of `least` ns and more is one of `median`. */
+typedef struct limit {
+  uint64_t least, median;
+} limit;
 
 enum { CLAIMS_IN_MEMORY = (32 << 20) / sizeof(claim) };
 
@@ -98,7 +109,9 @@ typedef struct wr_findings_pass {
   wr_finders finders;  /* of judges */
   wr_big_blocks big;
   wr_run_log claims;
-  char *file;   /* owned: the begin of the name of the claims' file */
+  char *file;    /* owned: the begin of the name of the claims' file */
+  limit *limits; /* owned: of the groups of all rules */
+  size_t limit_count, limit_capacity;
   claim most;   /* of the event that is added up */
   bool *failed; /* owned: by rule: what it found does not count */
   int64_t events, rule_ms;
@@ -117,7 +130,6 @@ typedef struct wr_findings_pass {
   group *groups;
   tally *tallies;
   size_t group_count, group_capacity, tally_count, tally_capacity;
-  wr_removed removed;
 } search;
 
 static uint64_t capped_sum(uint64_t a, uint64_t b)
@@ -267,12 +279,17 @@ static weir_status tally_range(search *x, size_t at, const row *r)
 /* NULL: out of memory. */
 static group *group_of(search *x, const row *r, size_t *at)
 {
-  size_t *known = &x->places[r->place].group[r->certainty];
+  size_t *known = &x->places[r->place].group[r->removed ? CERTAINTIES : r->certainty];
   if (!*known) {
-    if (!wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)))
+    if (!wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)) ||
+        !wr_grow(&x->limits, &x->limit_capacity, x->limit_count + 1, sizeof(*x->limits)))
       return NULL;
-    x->groups[x->group_count++] =
-        (group){.place = r->place, .certainty = r->certainty, .device = r->device};
+    x->limits[x->limit_count] = (limit){.least = UINT64_MAX};
+    x->groups[x->group_count++] = (group){.place = r->place,
+                                          .certainty = r->certainty,
+                                          .removed = r->removed,
+                                          .device = r->device,
+                                          .limit = x->limit_count++};
     *known = x->group_count;
   }
   *at = *known - 1;
@@ -282,22 +299,23 @@ static group *group_of(search *x, const row *r, size_t *at)
 static weir_status add_row(search *x, const wr_rule *rule, const row *r)
 {
   size_t at = 0;
-  if (r->removed) {
-    x->removed.count = capped_sum(x->removed.count, r->count);
-    x->removed.bytes = capped_sum(x->removed.bytes, r->bytes);
-    return WEIR_OK;
-  }
   group *g = group_of(x, r, &at);
   if (!g) return no_memory(x);
   g->cost = capped_sum(g->cost, r->cost), g->saving = capped_sum(g->saving, r->saving);
   g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
+  if (r->saving && !wr_spread_add(&g->spread, r->saving, r->bytes)) return no_memory(x);
   if (g->device != r->device) g->device = SEVERAL_DEVICES;
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
   weir_status s = tally_range(x, at, r);
-  claim one = {rule - x->f->rules.rule, r->event, r->saving, rule->holds ? 0 : r->bytes,
+  claim one = {rule - x->f->rules.rule,
+               r->event,
+               g->limit,
+               r->saving,
+               rule->holds ? 0 : r->bytes,
                r->certainty == WR_POSSIBLE ? 0 : r->saving};
-  if (one.saving || one.bytes) wr_run_keep(&x->claims, (const wr_logged *)(const void *)&one);
+  if (!r->removed && (one.saving || one.bytes))
+    wr_run_keep(&x->claims, (const wr_logged *)(const void *)&one);
   return s;
 }
 
@@ -327,12 +345,19 @@ static int by_name(const char *file, const char *function, int line, const char 
   return order ? order : (line > other_line) - (line < other_line);
 }
 
+/* What one finding can be of. */
+static bool are_alike(const group *a, const group *b)
+{
+  return a->removed == b->removed && (a->removed || a->certainty == b->certainty);
+}
+
 static int by_cost(const void *left, const void *right, void *search_)
 {
   const group *a = left, *b = right;
   const wr_frame_name *x = &((const search *)search_)->places[a->place].name,
                       *y = &((const search *)search_)->places[b->place].name;
-  if (a->certainty != b->certainty) return a->certainty < b->certainty ? -1 : 1;
+  if (a->removed != b->removed) return a->removed ? 1 : -1;
+  if (!are_alike(a, b)) return a->certainty < b->certainty ? -1 : 1;
   if (a->cost != b->cost) return a->cost < b->cost ? 1 : -1;
   if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
   return by_name(x->file, x->function, x->line, y->file, y->function, y->line);
@@ -371,8 +396,11 @@ static weir_status name_range(search *x, int64_t name, char **out)
 static wr_finding *new_finding(search *x, const wr_rule *rule, const group *g)
 {
   wr_findings *f = x->f;
-  if (!wr_grow(&f->finding, &f->capacity, f->count + 1, sizeof(*f->finding))) return NULL;
-  wr_finding *out = &f->finding[f->count++];
+  wr_finding **list = g->removed ? &f->removed : &f->finding;
+  size_t *count = g->removed ? &f->removed_count : &f->count;
+  size_t *capacity = g->removed ? &f->removed_capacity : &f->capacity;
+  if (!wr_grow(list, capacity, *count + 1, sizeof(**list))) return NULL;
+  wr_finding *out = &(*list)[(*count)++];
   bool known = x->timed && rule->decides && strstr(rule->decides, "--device-times");
   *out = (wr_finding){.rule = rule,
                       .decides = known ? NULL : rule->decides,
@@ -381,6 +409,8 @@ static wr_finding *new_finding(search *x, const wr_rule *rule, const group *g)
                       .saving_ns = g->saving,
                       .saving_bytes = g->bytes,
                       .count = g->count,
+                      .slow_count = g->slow_count,
+                      .slow_ns = g->slow_ns,
                       .device = g->device < 0 ? NO_DEVICE : g->device};
   return out;
 }
@@ -403,7 +433,7 @@ static weir_status make_finding(search *x, const wr_rule *rule, const group *g, 
   weir_status s = f ? WEIR_OK : no_memory(x);
   for (size_t i = 0; !s && i < count; i++)
     s = add_site(x, f, g[i].place, g[i].cost, g[i].count);
-  for (size_t i = 0; !s && i < count; i++)
+  for (size_t i = 0; !s && i < count && !all->removed; i++)
     s = add_related(x, f, &g[i]);
   wr_guard_pause(&x->guard); /* what a program has called it is long at times */
   if (!s && all->range) s = name_range(x, all->range, &f->range);
@@ -417,17 +447,23 @@ static group sum_of(const group *g, size_t count)
   for (size_t i = 1; i < count; i++) {
     all.cost = capped_sum(all.cost, g[i].cost), all.saving = capped_sum(all.saving, g[i].saving);
     all.bytes = capped_sum(all.bytes, g[i].bytes), all.count = capped_sum(all.count, g[i].count);
+    all.slow_count += g[i].slow_count, all.slow_ns = capped_sum(all.slow_ns, g[i].slow_ns);
     if (all.device != g[i].device) all.device = SEVERAL_DEVICES;
     if (all.range != g[i].range) all.range = 0;
   }
   return all;
 }
 
-/* Groups of one certainty; what does not matter is moved to the front, and put together. */
-static weir_status finish_certainty(search *x, const wr_rule *rule, group *g, size_t count)
+/* Groups of one certainty; what does not matter is moved to the front, and put together, as all is that was
+ * removed. */
+static weir_status finish_alike(search *x, const wr_rule *rule, group *g, size_t count)
 {
   size_t small = 0;
   weir_status s = WEIR_OK;
+  if (g->removed) {
+    const group all = sum_of(g, count);
+    return make_finding(x, rule, g, count, &all);
+  }
   for (size_t i = 0; !s && i < count; i++) {
     if (matters(x, rule, g[i].cost, g[i].bytes))
       s = make_finding(x, rule, &g[i], 1, &g[i]);
@@ -439,9 +475,22 @@ static weir_status finish_certainty(search *x, const wr_rule *rule, group *g, si
   return matters(x, rule, all.cost, all.bytes) ? make_finding(x, rule, g, small, &all) : s;
 }
 
+/* What few operations took beyond the others, the machine's other work may explain: it is no saving. */
+static void set_slow_apart(search *x, group *g)
+{
+  wr_slow slow = wr_spread_slow(&g->spread);
+  wr_spread_free(&g->spread);
+  if (!slow.count) return;
+  g->slow_count = slow.count, g->slow_ns = slow.ns;
+  g->saving -= slow.ns < g->saving ? slow.ns : g->saving;
+  x->limits[g->limit] = (limit){slow.least, slow.median};
+}
+
 static weir_status finish_groups(search *x, const wr_rule *rule)
 {
   weir_status s = WEIR_OK;
+  for (size_t i = 0; i < x->group_count; i++)
+    set_slow_apart(x, &x->groups[i]);
   for (size_t i = 0; i < x->tally_count; i++) {
     group *g = &x->groups[x->tallies[i].group];
     const tally *t = &x->tallies[i];
@@ -450,17 +499,9 @@ static weir_status finish_groups(search *x, const wr_rule *rule)
   }
   if (x->group_count) qsort_r(x->groups, x->group_count, sizeof(*x->groups), by_cost, x);
   for (size_t i = 0, next; !s && i < x->group_count; i = next) {
-    for (next = i + 1;
-         next < x->group_count && x->groups[next].certainty == x->groups[i].certainty;)
+    for (next = i + 1; next < x->group_count && are_alike(&x->groups[next], &x->groups[i]);)
       next++;
-    s = finish_certainty(x, rule, x->groups + i, next - i);
-  }
-  if (!s && x->removed.count) {
-    wr_findings *f = x->f;
-    x->removed.rule = rule;
-    if (!wr_grow(&f->removed, &f->removed_capacity, f->removed_count + 1, sizeof(*f->removed)))
-      return no_memory(x);
-    f->removed[f->removed_count++] = x->removed;
+    s = finish_alike(x, rule, x->groups + i, next - i);
   }
   return s;
 }
@@ -646,9 +687,10 @@ static void forget_groups(search *x)
 {
   for (size_t i = 0; i < x->place_count; i++)
     memset(x->places[i].group, 0, sizeof(x->places[i].group));
+  for (size_t i = 0; i < x->group_count; i++)
+    wr_spread_free(&x->groups[i].spread);
   hash_map_free(&x->by_tally);
   x->group_count = x->tally_count = 0;
-  x->removed = (wr_removed){0};
 }
 
 /* The table that a rule needs and the trace has not, or none of it; NULL: all are there. */
@@ -903,6 +945,7 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->places);
   free(x->groups);
   free(x->tallies);
+  free(x->limits);
   hash_map_free(&x->by_stack);
   hash_map_free(&x->by_place);
   wr_facts_close(x->pass);
@@ -973,8 +1016,12 @@ static weir_status take_claim(void *context, const void *record)
     add_most(x);
     x->most = (claim){.event = one->event};
   }
-  if (one->saving > x->most.saving) x->most.saving = one->saving;
-  if (one->sure > x->most.sure) x->most.sure = one->sure;
+  const limit *l = &x->limits[one->limit];
+  bool slow = one->saving >= l->least;
+  uint64_t saving = slow ? l->median : one->saving,
+           sure = slow && one->sure ? l->median : one->sure;
+  if (saving > x->most.saving) x->most.saving = saving;
+  if (sure > x->most.sure) x->most.sure = sure;
   if (one->bytes > x->most.bytes) x->most.bytes = one->bytes;
   return WEIR_OK;
 }
@@ -1077,6 +1124,8 @@ void wr_findings_free(wr_findings *f)
     finding_free(&f->finding[i]);
   for (size_t i = 0; i < f->unjudged_count; i++)
     free(f->unjudged[i].why);
+  for (size_t i = 0; i < f->removed_count; i++)
+    finding_free(&f->removed[i]);
   free(f->finding);
   free(f->removed);
   free(f->unjudged);

@@ -48,16 +48,13 @@ typedef struct wr_finding {
   const char *decides; /* borrowed: the rule's, where the run was without that option; else NULL */
   wr_certainty certainty;
   uint64_t cost_ns, saving_ns, saving_bytes, count;
+  uint64_t slow_count,
+      slow_ns; /* operations that took far longer than the others; theirs that is in no saving */
   wr_finding_site site[WR_FINDING_SITES]; /* the first is where; several: small ones together */
   size_t sites, more_sites;               /* those there are; those left out */
   char *range;                            /* owned: the NVTX range that has most of it, NULL none */
   int device;                             /* ordinal; -1: several, or none */
 } wr_finding;
-
-typedef struct wr_removed { /* what Weir's caches did away with in this run */
-  const wr_rule *rule;
-  uint64_t count, bytes;
-} wr_removed;
 
 typedef struct wr_unjudged_rule {
   const wr_rule *rule;
@@ -68,7 +65,7 @@ typedef struct wr_findings {
   wr_rules rules;
   wr_finding *finding; /* owned; the one that matters most first, all that are possible only last */
   size_t count, capacity;
-  wr_removed *removed; /* owned */
+  wr_finding *removed; /* owned: what Weir's caches did away with in this run, one a rule */
   size_t removed_count, removed_capacity;
   wr_unjudged_rule *unjudged; /* owned */
   size_t unjudged_count, unjudged_capacity;

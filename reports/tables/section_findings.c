@@ -76,6 +76,11 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   wr_table_before(x->to, WR_STRONG, "%zu. %s", i + 1, f->rule->title);
   LINE(x, "  %s: %s", wr_certainty_name(f->certainty), text ? text : "");
   free(text);
+  if (f->slow_ns)
+    LINE(x,
+         "  without %s of %s that took far longer than the others: other work of the machine may "
+         "explain it",
+         DURATION(f->slow_ns), COUNTED(f->slow_count, "time"));
   for (size_t at = 0; at < f->sites; at++)
     add_site(x, f, &f->site[at]);
   if (f->more_sites) LINE(x, "  … and %s more", COUNTED(f->more_sites, "place"));
@@ -147,11 +152,16 @@ static void add_none(const findings_section *x, const wr_findings *f)
 static void add_removed(const findings_section *x, const wr_findings *f)
 {
   for (size_t i = 0; i < f->removed_count; i++) {
-    const wr_removed *r = &f->removed[i];
+    const wr_finding *r = &f->removed[i];
+    uint64_t bytes = r->rule->holds ? 0 : r->saving_bytes;
     LINE(x,
-         r->bytes ? "Removed by Weir in this run: %s (%s), %s, %s"
-                  : "Removed by Weir in this run: %s (%s), %s",
-         r->rule->title, r->rule->id, COUNTED(r->count, "time"), BYTES(r->bytes));
+         bytes ? "Removed by Weir in this run: %s (%s), %s, %s"
+               : "Removed by Weir in this run: %s (%s), %s",
+         r->rule->title, r->rule->id, COUNTED(r->count, "time"), BYTES(bytes));
+    for (size_t at = 0; at < r->sites; at++)
+      add_site(x, r, &r->site[at]);
+    if (r->more_sites) LINE(x, "  … and %s more", COUNTED(r->more_sites, "place"));
+    LINE(x, "  %s", r->rule->fix);
   }
 }
 
@@ -270,6 +280,7 @@ static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding
     wr_table_put_real(t, 0);
   wr_table_put_text(t, f->rule->holds ? "held" : "moved");
   wr_table_put(t, within(f->more_sites));
+  WR_PUT(t, within(f->slow_count), within(f->slow_ns));
   if (f->device >= 0)
     wr_put_device(t, f->device);
   else
@@ -300,13 +311,17 @@ static void add_removed_table(const wr_build *b, const wr_findings *f)
 {
   static const wr_column columns[] = {{"id", "finding", WR_COLUMN_TEXT, 0},
                                       {"count", "operations", WR_COLUMN_COUNT, 0},
-                                      {"bytes", "bytes", WR_COLUMN_BYTES, 0}};
+                                      {"bytes", "bytes", WR_COLUMN_BYTES, 0},
+                                      {"fix", "fix", WR_COLUMN_TEXT, WR_IN_JSON},
+                                      {"sites", "places", WR_COLUMN_ROWS, WR_IN_JSON}};
   wr_named_table *t = WR_RUN_TABLE(b->t, "removed", "Removed by Weir in this run", columns);
   wr_table_look(t, WR_DETAIL);
   for (size_t i = 0; i < f->removed_count; i++) {
     wr_table_row(t);
     wr_table_put_text(t, f->removed[i].rule->id);
-    WR_PUT(t, within(f->removed[i].count), within(f->removed[i].bytes));
+    WR_PUT(t, within(f->removed[i].count), within(f->removed[i].saving_bytes));
+    wr_table_put_text(t, f->removed[i].rule->fix);
+    put_sites(t, &f->removed[i]);
   }
 }
 
@@ -358,6 +373,8 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
       {"share_of_run", "of the run", WR_COLUMN_SHARE, WR_IN_JSON},
       {"bytes_are", "bytes are", WR_COLUMN_TEXT, WR_IN_JSON},
       {"more_sites", "more places", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"slow_count", "far longer", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"slow_host_ns", "of it, in no saving", WR_COLUMN_HOST_NS, WR_IN_JSON},
       {"device", "device", WR_COLUMN_TEXT, WR_IN_JSON},
       {"sites", "places", WR_COLUMN_ROWS, WR_IN_JSON}};
   wr_named_table *t = WR_RUN_TABLE(b->t, "findings", "Findings", columns);

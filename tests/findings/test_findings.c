@@ -162,6 +162,9 @@ START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
   const char *out = sh_status(0, "$WEIR report findings --min-cost 0ns s.db")->out;
   const char *removed = strstr(out, "Removed by Weir in this run: The same memory allocated");
   ck_assert_msg(removed && strstr(removed, " times"), "%s", out);
+  ck_assert_msg(strstr(removed, "waste_memory.c:12") &&
+                    strstr(removed, "Allocate it once before the loop"),
+                "%s", out);
   out = sh_status(0, "$WEIR report findings --min-cost 0ns --format json s.db")->out;
   ck_assert_msg(strstr(out, "\"removed\": [\n    {\n      \"id\": \"repeated-allocation\""), "%s",
                 out);

@@ -68,6 +68,27 @@ START_TEST(an_operation_that_two_rules_find_is_saved_once)
 }
 END_TEST
 
+/* Twenty operations that take 1 us, and one that was interrupted. */
+START_TEST(an_interrupted_operation_stands_for_no_other)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule("one",
+             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 21)"
+             " SELECT i AS event, CASE i WHEN 7 THEN 500000 ELSE 1000 END AS cost_ns FROM n");
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 1);
+  ck_assert_uint_eq(f.finding[0].cost_ns, 20 * 1000 + 500000);
+  ck_assert_uint_eq(f.finding[0].saving_ns, 21 * 1000);
+  ck_assert_uint_eq(f.finding[0].slow_count, 1);
+  ck_assert_uint_eq(f.finding[0].slow_ns, 500000 - 1000);
+  ck_assert_uint_eq(f.saving_ns, 21 * 1000);
+  ck_assert_uint_eq(f.sure_saving_ns, f.finding[0].certainty == WR_POSSIBLE ? 0 : 21 * 1000);
+  wr_findings_free(&f);
+}
+END_TEST
+
 START_TEST(no_operation_costs_more_than_the_run_or_less_than_nothing)
 {
   wr_findings f;
@@ -172,6 +193,7 @@ int main(void)
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, an_operation_that_two_rules_find_is_saved_once);
+  tcase_add_test(t, an_interrupted_operation_stands_for_no_other);
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
