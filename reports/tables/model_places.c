@@ -1,7 +1,8 @@
-/* model_places.c: a model's lists of places in the program, with whole stacks; its ranges, graphs and named memory.
+/* model_places.c: a model's lists of places in the program, with whole stacks; its ranges, graphs
+ * and named memory.
  *
- * A place is one of the program's, with what was called there; `callers` is the heaviest stack that leads to it, and
- * `stacks` has the heaviest of them, with their sums. */
+ * * A place is one of the program's, with what was called there; `callers` is the heaviest stack
+ * that leads to it, and `stacks` has the heaviest of them, with their sums. */
 #include <stdlib.h>
 #include "reports/base/util.h"
 #include "reports/model/sites.h"

@@ -1,4 +1,5 @@
-/* record.h: tables of what a model has in structs: a row of a list says which field a column is of. */
+/* record.h: tables of what a model has in structs: a row of a list says which field a column is
+ * of. */
 #ifndef WEIR_REPORTS_TABLES_RECORD_H
 #define WEIR_REPORTS_TABLES_RECORD_H
 

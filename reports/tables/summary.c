@@ -1,4 +1,5 @@
-/* summary.c: the summary in tables: what its CSV and Markdown are, by whatever is asked for, of the run or a part. */
+/* summary.c: the summary in tables: what its CSV and Markdown are, by whatever is asked for, of
+ * the run or a part. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/event.h"
@@ -184,7 +185,8 @@ static void add_functions(const wr_build *b, const wr_model *m)
   }
 }
 
-/* Totals of the part, and its work by group: by what the events are, which takes a pass over them. */
+/* Totals of the part, and its work by group: by what the events are, which takes a pass over
+ * them. */
 static weir_status add_activity(const wr_build *b, const wr_model *m)
 {
   wr_activity a;

@@ -1,8 +1,9 @@
 /* json.c: a report as one JSON object, "weir-report/2" (SCHEMA.md), whatever report it is.
  *
- * Next to what the report is of, each table is a member: an array with an object a row, whose members are the
- * columns. Of a table that has one row, or a number a row, it is an object. Values are whole: no unit is written, since
- * a column's name has it. null: there is no such value, or it is not known. */
+ * * Next to what the report is of, each table is a member: an array with an object a row, whose
+ * members are the columns. Of a table that has one row, or a number a row, it is an object. Values
+ * are whole: no unit is written, since a column's name has it. null: there is no such value, or it
+ * is not known. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>

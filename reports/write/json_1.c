@@ -1,7 +1,8 @@
-/* json_1.c: reports as they were before "weir-report/2": "weir-report/1", which is a summary, "weir-findings/1", and the caches.
+/* json_1.c: reports as they were before "weir-report/2": "weir-report/1", which is a summary,
+ * "weir-findings/1", and the caches.
  *
- * They are made of the same tables: json_1_members.c says of which column a member is. Nothing is computed here but a speed,
- * in the order of operations that the numbers had. */
+ * * They are made of the same tables: json_1_members.c says of which column a member is. Nothing
+ * is computed here but a speed, in the order of operations that the numbers had. */
 #include "reports/write/json_1.h"
 #include <jansson.h>
 #include <string.h>
@@ -143,7 +144,8 @@ static json_t *cell_json(const old_row *x, const old_member *m)
   }
 }
 
-/* A number of a table whose rows are members: by `name`, or the first column. NULL: all of them, as an object. */
+/* A number of a table whose rows are members: by `name`, or the first column. NULL: all of them,
+ * as an object. */
 static json_t *member_json(const wr_named_table *t, const char *name)
 {
   json_t *all = name ? NULL : json_object();

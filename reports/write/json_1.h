@@ -1,5 +1,5 @@
-/* json_1.h: what "weir-report/1" and "weir-findings/1" have their members from: columns of tables (json_1_members.c), which
- * json_1.c puts together. */
+/* json_1.h: what "weir-report/1" and "weir-findings/1" have their members from: columns of tables
+ * (json_1_members.c), which json_1.c puts together. */
 #ifndef WEIR_REPORTS_JSON_1_H
 #define WEIR_REPORTS_JSON_1_H
 
@@ -37,7 +37,8 @@ typedef struct old_member {
       *name; /* NULL: the last; "": those of all the words of `from`, "name" or "name=column" */
   old_how how;
   const char *from;
-  /* What of a row fits, apart by '|': a column that has what the row around it has; or COLUMN=TEXT. NULL: all. */
+  /* What of a row fits, apart by '|': a column that has what the row around it has; or
+   * COLUMN=TEXT. NULL: all. */
   const char *with;
   const char *key;
   const struct old_member *of;

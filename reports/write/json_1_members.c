@@ -1,4 +1,5 @@
-/* json_1_members.c: of which table and column each member of the former reports is. See json_1.h. */
+/* json_1_members.c: of which table and column each member of the former reports is. See
+ * json_1.h. */
 #include "reports/write/json_1.h"
 
 /* clang-format off */

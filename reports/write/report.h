@@ -15,12 +15,12 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
 /* The same of what the caches of a rerouted run did. */
 weir_status report_cache(FILE *out, const char *trace, const report_settings *options);
 
-/* The findings alone: text, or JSON as it was ("weir-findings/1", SCHEMA.md). Errors: as above, and those of
- * wr_findings_load(). */
+/* The findings alone: text, or JSON as it was ("weir-findings/1", SCHEMA.md). Errors: as above,
+ * and those of wr_findings_load(). */
 weir_status report_findings(FILE *out, const char *trace, const report_settings *options);
 
-/* Writes the report of that name (reports/tables/tables.h) . Errors: as report_summary(); EINVAL (a filter or
- * table that the trace has not). */
+/* Writes the report of that name (reports/tables/tables.h) . Errors: as report_summary(); EINVAL
+ * (a filter or table that the trace has not). */
 weir_status report_tables(FILE *out, const char *name, const char *trace,
                           const report_settings *options);
 

@@ -1,4 +1,5 @@
-/* tables_json.c: tables as one JSON object, "weir-tables/1" (SCHEMA.md): what `--format json` has of those reports. */
+/* tables_json.c: tables as one JSON object, "weir-tables/1" (SCHEMA.md): what `--format json` has
+ * of those reports. */
 #include <jansson.h>
 #include <math.h>
 #include "reports/write/write.h"
