@@ -70,6 +70,16 @@ def tables_of_page():
     return tables
 
 
+def undocumented(used):
+    """Columns that JSON alone has, and that no table of SCHEMA.md lists."""
+    for path in sorted(glob.glob(os.path.join(ROOT, 'reports', 'tables', '*.c'))):
+        with open(path, encoding='utf-8') as f:
+            text = re.sub(r'\s+', ' ', f.read())
+        for name in re.findall(r'"(\w+)", "[^"]*", WR_COLUMN_\w+, WR_IN_JSON', text):
+            if name not in used:
+                yield f'error: {path}: no table of SCHEMA.md has {name}'
+
+
 def column_schema(name, kinds):
     some = []
     for kind, title in sorted(kinds.items()):
@@ -125,9 +135,11 @@ def main():
     if '--check' in sys.argv:
         with open(OUT, encoding='utf-8') as f:
             same = f.read() == text
+        missing = list(undocumented(columns))
         if not same:
             print('error: reports/schema is not what the columns are: tools/scripts/report-schema.py')
-        sys.exit(not same)
+        print('\n'.join(missing), end='\n' if missing else '')
+        sys.exit(not same or bool(missing))
     with open(OUT, 'w', encoding='utf-8') as f:
         f.write(text)
 
