@@ -53,7 +53,7 @@ static void begin_event(trace_event *e, uint8_t kind, uint16_t api, uint64_t sit
   e->kind = kind;
   e->api = api;
   e->start = clock_ticks();
-  e->stack = (uint32_t)(site % SITES) + 1;
+  e->stack = ((uint32_t)(site % SITES) + 1) | 1u << 24; /* context 1: waits are judged */
   e->src_device = WEIR_DEVICE_NONE;
   e->mem = WEIR_MEM_DEVICE;
   event_set_duration(e, 2000);
