@@ -200,6 +200,7 @@ static void count_wait(load *l, const wr_template *t, const call_sum *s)
   wr_api_row *a = &l->by_api[t->api];
   if (t->asked) {
     all->sync_explicit_calls += s->events, all->sync_explicit_ns += s->ns;
+    if (s->longest > all->longest_wait_ns) all->longest_wait_ns = s->longest;
     d->sync_explicit_calls += s->events, d->sync_explicit_ns += s->ns;
     a->sync_calls += s->events, a->sync_ns += s->ns;
   } else if (t->implicit) {

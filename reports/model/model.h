@@ -31,6 +31,7 @@
   X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes) X(other_copy_calls) X(other_copy_bytes)      \
   X(memset_calls) X(memset_bytes)                                                                  \
   X(sync_explicit_calls) X(sync_explicit_ns) X(sync_implicit_calls) X(sync_implicit_ns)            \
+  X(longest_wait_ns)                                                                               \
   X(init_calls) X(init_ns) X(threads) X(thread_time_ns)                                            \
   X(launches) X(events) X(dropped)                                                                 \
   X(failed_calls) X(captured_events) X(captured_copies) X(captured_copy_bytes)                     \

@@ -55,12 +55,14 @@ static size_t add_waits(const wr_model *m, wr_named_table *t, bool implicit,
 
 static void put_waits_aside(wr_named_table *t, const wr_totals *x)
 {
-  char threads[160] = "";
+  char threads[160] = "", longest[96] = "";
   if (x->threads > 1)
     (void)snprintf(threads, sizeof(threads), " · %s of %s", DURATION(x->thread_time_ns),
                    COUNTED(x->threads, "thread"));
-  wr_table_aside(t, "explicit %s in %s · implicit %s in %s%s", DURATION(x->sync_explicit_ns),
-                 COUNTED(x->sync_explicit_calls, "call"), DURATION(x->sync_implicit_ns),
+  if (x->sync_explicit_calls > 1)
+    (void)snprintf(longest, sizeof(longest), ", the longest %s", DURATION(x->longest_wait_ns));
+  wr_table_aside(t, "explicit %s in %s%s · implicit %s in %s%s", DURATION(x->sync_explicit_ns),
+                 COUNTED(x->sync_explicit_calls, "call"), longest, DURATION(x->sync_implicit_ns),
                  COUNTED(x->sync_implicit_calls, "call"), threads);
 }
 

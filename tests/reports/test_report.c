@@ -425,6 +425,7 @@ START_TEST(the_making_of_a_context_is_initialisation_and_no_wait)
   ck_assert_int_eq(synth_total(j, "sync_implicit_ns"), 75);
   ck_assert_int_eq(synth_total(j, "sync_implicit_calls"), 2);
   ck_assert_int_eq(synth_total(j, "sync_explicit_ns"), 70);
+  ck_assert_int_eq(synth_total(j, "longest_wait_ns"), 40); /* 300 us were initialisation */
   ck_assert_int_eq(synth_total(j, "sync_explicit_calls"), 2);
   ck_assert_int_eq(of_api(j, "cudaHostAlloc", "ns"), 500070);
   ck_assert_int_eq(of_api(j, "cudaHostAlloc", "init_ns"), 500000);
@@ -455,6 +456,7 @@ START_TEST(a_context_made_by_name_is_not_made_again_by_its_first_use)
   ck_assert_int_eq(synth_total(j, "init_calls"), 3);
   ck_assert_int_eq(synth_total(j, "init_ns"), 160400);
   ck_assert_int_eq(synth_total(j, "sync_explicit_ns"), 9600);
+  ck_assert_int_eq(synth_total(j, "longest_wait_ns"), 9000);
   ck_assert_int_eq(of_api(j, "cuDevicePrimaryCtxRetain", "init_calls"), 1);
   json_decref(j);
 }
