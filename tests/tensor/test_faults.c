@@ -74,7 +74,7 @@ typedef struct made {
 } made;
 
 /* One step: a function that makes a tensor, which a failure leaves NULL. */
-#define TRY(m, call)                                                                               \
+#define ATTEMPT(m, call)                                                                           \
   do {                                                                                             \
     weir_tensor **out = &(m)->t[(m)->count];                                                       \
     if (!(m)->st && ((m)->st = (call)))                                                            \
@@ -86,27 +86,27 @@ typedef struct made {
 static void make_and_view(made *m, const operands *o)
 {
   weir_options on_near = on(cuda0), pin = {.pin_memory = true};
-  TRY(m, weir_zeros(out, weir_shape(3, 200), NULL));
-  TRY(m, weir_full(out, weir_shape(3), weir_float(1), &on_near));
-  TRY(m, weir_ones(out, weir_shape(5), &pin));
-  TRY(m, weir_arange(out, weir_int(0), weir_int(5), weir_int(1), &on_near));
-  TRY(m, weir_rand(out, weir_shape(5), NULL));
-  TRY(m, weir_tensor_from(out, (const float[]){1, 2}, WEIR_FLOAT32, weir_shape(2), &on_near));
-  TRY(m, weir_view(out, o->host, weir_shape(-1)));
-  TRY(m, weir_reshape(out, o->turned, weir_shape(-1)));
-  TRY(m, weir_ones_like(out, o->turned, NULL));
+  ATTEMPT(m, weir_zeros(out, weir_shape(3, 200), NULL));
+  ATTEMPT(m, weir_full(out, weir_shape(3), weir_float(1), &on_near));
+  ATTEMPT(m, weir_ones(out, weir_shape(5), &pin));
+  ATTEMPT(m, weir_arange(out, weir_int(0), weir_int(5), weir_int(1), &on_near));
+  ATTEMPT(m, weir_rand(out, weir_shape(5), NULL));
+  ATTEMPT(m, weir_tensor_from(out, (const float[]){1, 2}, WEIR_FLOAT32, weir_shape(2), &on_near));
+  ATTEMPT(m, weir_view(out, o->host, weir_shape(-1)));
+  ATTEMPT(m, weir_reshape(out, o->turned, weir_shape(-1)));
+  ATTEMPT(m, weir_ones_like(out, o->turned, NULL));
 }
 
 static void convert(made *m, const operands *o)
 {
   weir_options odd = as(WEIR_FLOAT64, cuda1), home = {.device = cpu, .non_blocking = true};
-  TRY(m, weir_to(out, o->turned, &odd));
-  TRY(m, weir_to(out, o->near, &odd));
-  TRY(m, weir_to(out, o->far, &home));
-  TRY(m, weir_cuda(out, o->pinned, cuda0, true));
-  TRY(m, weir_clone(out, o->near));
-  TRY(m, weir_contiguous(out, o->turned));
-  TRY(m, weir_pin_memory(out, o->host));
+  ATTEMPT(m, weir_to(out, o->turned, &odd));
+  ATTEMPT(m, weir_to(out, o->near, &odd));
+  ATTEMPT(m, weir_to(out, o->far, &home));
+  ATTEMPT(m, weir_cuda(out, o->pinned, cuda0, true));
+  ATTEMPT(m, weir_clone(out, o->near));
+  ATTEMPT(m, weir_contiguous(out, o->turned));
+  ATTEMPT(m, weir_pin_memory(out, o->host));
 }
 
 static void change(made *m, operands *o)
