@@ -961,15 +961,11 @@ void wr_findings_close(wr_findings_pass *x)
   free(x);
 }
 
-/* How much a finding matters: its part of the run's time, or of the most memory, by severity and by
- * how certain it is. */
+/* How much the run gains by it, as a part of its time, or of the most memory; where that is nothing, what it costs. */
 static double weight(const wr_findings *all, const wr_finding *f)
 {
-  static const double by_severity[] = {[WR_HIGH] = 4, [WR_MEDIUM] = 2, [WR_LOW] = 1};
-  static const double by_certainty[] = {[WR_CERTAIN] = 4, [WR_LIKELY] = 3, [WR_POSSIBLE] = 1};
-  double time = ((double)f->saving_ns + (double)f->cost_ns / 8) / (double)all->duration_ns;
-  double memory = f->rule->holds ? (double)f->saving_bytes * 1e-12 : 0;
-  return (time + memory) * by_severity[f->rule->severity] * by_certainty[f->certainty];
+  double time = ((double)f->saving_ns + (double)f->cost_ns * 1e-6) / (double)all->duration_ns;
+  return f->rule->holds ? time + (double)f->saving_bytes * 1e-12 : time;
 }
 
 /* What is not known to gain anything comes last. */

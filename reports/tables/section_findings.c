@@ -76,11 +76,9 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   wr_table_before(x->to, WR_STRONG, "%zu. %s", i + 1, f->rule->title);
   LINE(x, "  %s: %s", wr_certainty_name(f->certainty), text ? text : "");
   free(text);
-  if (f->slow_ns)
-    LINE(x,
-         "  without %s of %s that took far longer than the others: other work of the machine may "
-         "explain it",
-         DURATION(f->slow_ns), COUNTED(f->slow_count, "time"));
+  if (f->slow_ns && f->slow_ns >= f->saving_ns / 4)
+    LINE(x, "  not counted: %s, by which %llu of them took longer than the rest do",
+         DURATION(f->slow_ns), (unsigned long long)f->slow_count);
   for (size_t at = 0; at < f->sites; at++)
     add_site(x, f, &f->site[at]);
   if (f->more_sites) LINE(x, "  … and %s more", COUNTED(f->more_sites, "place"));
