@@ -20,10 +20,10 @@ static const struct {
 } asked[] = {
     {"weir rep", "report\nreplay\n"},
     {"weir report tra", "transfers\n"},
-    {"weir report --format ''", "text\njson\ncsv\nmarkdown\n"},
-    {"weir report --format = j", "json\n"},
+    {"weir report --format ''", "text\njson\ncsv\nmarkdown\njson/1\n"},
+    {"weir report --format = j", "json\njson/1\n"},
     {"weir report -f m", "markdown\n"},
-    {"weir report --format =", "text\njson\ncsv\nmarkdown\n"},
+    {"weir report --format =", "text\njson\ncsv\nmarkdown\njson/1\n"},
     {"weir report --by s", "site\nstack\nstream\n"},
     {"weir report one", "one.db\n"},
     {"weir run --device", "--device-times\n"},
