@@ -21,6 +21,18 @@ $(RULES_TEXT): $(RULES_FILES) reports/findings/rules
 
 $(OBJ)/reports/findings/rule.o: $(RULES_TEXT)
 
+# What their findings mean, a page a rule: its id, a NUL, the page, a NUL; another ends all.
+EXPLAIN_TEXT  := $(OBJ)/reports/findings/findings_explain.txt
+EXPLAIN_FILES := $(sort $(wildcard reports/findings/explain/*.md))
+EXTRA_reports/findings/explain.c := -Wa,-I$(OBJ)/reports/findings
+
+$(EXPLAIN_TEXT): $(EXPLAIN_FILES) reports/findings/explain
+	@mkdir -p $(@D)
+	$(say) EXPLAIN $@
+	$(Q)for f in $(EXPLAIN_FILES); do basename $$f .md | tr '\n' '\0' && cat $$f && printf '\0' || exit 1; done >$@
+
+$(OBJ)/reports/findings/explain.o: $(EXPLAIN_TEXT)
+
 # The page that `weir report --html` writes, without its data: HTML, style and scripts, one text.
 PAGE_SHELL := $(OBJ)/reports/page/page_shell.html
 PAGE_PARTS := $(shell sed -n 's/^[a-z]* \(.*\)$$/reports\/page\/\1/p' reports/page/parts.txt)

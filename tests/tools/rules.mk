@@ -1,6 +1,6 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options trace export output stats python inlines compare run install public deps lost users schedules nvml)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options explain trace export output stats python inlines compare run install public deps lost users schedules nvml)
 TOOLS_TESTS     += $(O)/tests/tools/test_prove
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,agreement bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)

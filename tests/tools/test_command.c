@@ -102,6 +102,9 @@ static const struct {
     {"colect", "no command 'colect' (see"}, /* which is not for people */
     {"stats cuda_api_smu a", "no report 'cuda_api_smu': did you mean 'cuda_api_sum'?"},
     {"prove pageble-async -- a", "no finding 'pageble-async': did you mean 'pageable-async'?"},
+    {"explain pageble-async", "no rule 'pageble-async': did you mean 'pageable-async'?"},
+    {"explain 99", "no rule '99'; 'weir explain' lists them"},
+    {"explain --format xml", "no format 'xml': text or markdown"},
     {"diff --min-cost 1parsec a b", "--min-cost takes a cost"},
     {"check --budget x --min-cost -1ms a", "--min-cost takes a cost"},
     {"stats -r cuda_api_sum,nothing a", "no report 'nothing'"},
@@ -132,8 +135,8 @@ END_TEST
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
   static const char *const names[] = {
-      "run",    "report", "trace", "resolve", "compare",    "prove",   "import",  "replay",
-      "export", "diff",   "check", "stats",   "completion", "version", "recover", "help"};
+      "run",  "report", "trace", "resolve",    "compare", "prove",   "import", "replay", "export",
+      "diff", "check",  "stats", "completion", "version", "recover", "help",   "explain"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -174,9 +177,9 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run",     "report", "trace",   "compare", "prove", "import",
-                                      "diff",    "check",  "replay",  "export",  "stats", "resolve",
-                                      "version", "help",   "collect", "recover"};
+  static const char *const names[] = {
+      "run",    "report", "trace",   "compare", "prove", "import",  "diff",    "check",  "replay",
+      "export", "stats",  "resolve", "version", "help",  "collect", "recover", "explain"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -213,10 +216,9 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(
-      o->out,
-      "check collect compare completion diff export help import prove recover replay report "
-      "resolve run stats trace version ");
+  ck_assert_str_eq(o->out, "check collect compare completion diff explain export help import prove "
+                           "recover replay report "
+                           "resolve run stats trace version ");
 }
 END_TEST
 

@@ -31,9 +31,9 @@ static const row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 /* By bit: IN_RUN is 1 << 0. */
-static const char *const commands[] = {"run",    "report", "trace",   "stats", "resolve",
-                                       "diff",   "check",  "compare", "prove", "import",
-                                       "replay", "export", "collect"};
+static const char *const commands[] = {"run",    "report", "trace",   "stats",  "resolve",
+                                       "diff",   "check",  "compare", "prove",  "import",
+                                       "replay", "export", "collect", "explain"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 /* A value that the option takes, by the row or by the value's name. */

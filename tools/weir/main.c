@@ -34,6 +34,11 @@ const cmd weir_commands[] = {
      "the middle, and what is longer than it goes through PAGER; in a file or a pipe nothing is.",
      IN_REPORT, "summary findings transfers waits memory leaks oom devices idle coverage cache",
      false, report_main},
+    {"explain", "[--format text|markdown] [--width N] [RULE]...",
+     "Print what a finding means, what to do about it, when to leave it",
+     "RULE is the name or number of a rule, as 'weir report findings' has them. Without one, all\n"
+     "rules are listed; with --format markdown, all pages are printed as one document.",
+     IN_EXPLAIN, "@findings", false, explain_main},
     {"trace", "[--format text|csv|jsonl] [-o FILE] [FILTER]... FILE",
      "List the events of a trace in the order of time",
      "FILE is a trace, complete or not, or a spool. Without a FILTER all events are listed; with\n"
@@ -156,11 +161,12 @@ static int no_such_command(const char *name)
 /* The order in which a newcomer meets the commands; the last group has those of no other. */
 static const struct {
   const char *title, *names[8];
-} groups[] = {{"See what a program does, and what it wastes", {"run", "report", "diff", "prove"}},
-              {"Hold it to limits", {"check", "compare"}},
-              {"Look closer", {"trace", "stats", "resolve", "replay"}},
-              {"Traces, and other programs", {"export", "import", "recover"}},
-              {"Weir itself", {NULL}}};
+} groups[] = {
+    {"See what a program does, and what it wastes", {"run", "report", "explain", "diff", "prove"}},
+    {"Hold it to limits", {"check", "compare"}},
+    {"Look closer", {"trace", "stats", "resolve", "replay"}},
+    {"Traces, and other programs", {"export", "import", "recover"}},
+    {"Weir itself", {NULL}}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
 static int help_group_of(const char *name)

@@ -14,6 +14,7 @@ int report_main(const cmd *c, int argc, char **argv);
 int resolve_main(const cmd *c, int argc, char **argv);
 int trace_main(const cmd *c, int argc, char **argv);
 int stats_main(const cmd *c, int argc, char **argv);
+int explain_main(const cmd *c, int argc, char **argv);
 int diff_main(const cmd *c, int argc, char **argv);
 int check_main(const cmd *c, int argc, char **argv);
 int compare_main(const cmd *c, int argc, char **argv);

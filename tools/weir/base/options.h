@@ -23,7 +23,8 @@ enum {
   IN_IMPORT = 1 << 9,
   IN_REPLAY = 1 << 10,
   IN_EXPORT = 1 << 11,
-  IN_COLLECT = 1 << 12
+  IN_COLLECT = 1 << 12,
+  IN_EXPLAIN = 1 << 13
 };
 
 typedef enum cmd_kind {
