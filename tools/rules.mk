@@ -23,11 +23,13 @@ tools: weir
 all: tools
 .PHONY: weir tools
 
-# ---- the manual: sections 3 and 7 are made from core/weir ----------------------------------------
+# ---- the manual: sections 3 and 7 are made from core/weir, and from the pages of rules -----------
 
-$(O)/man/made: tools/man/gen.py core/weir.h core/base/status.h core/weir/README.md $(wildcard core/weir/*.h tools/man/examples/*.c)
+$(O)/man/made: tools/man/gen.py core/weir.h core/base/status.h core/weir/README.md $(wildcard core/weir/*.h tools/man/examples/*.c) \
+  tools/scripts/findings.py $(wildcard reports/findings/explain/*.md reports/findings/rules/*.sql)
 	$(say) MAN $(O)/man
 	$(Q)$< $(O)/man $(VERSION)
+	$(Q)tools/scripts/findings.py --man $(O)/man $(VERSION)
 	@touch $@
 
 # For clang-tidy: they include <weir.h>, as a program does.
@@ -45,7 +47,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-make lint-shell lint-names lint-walks lint-man lint-schema lint-exports lint-statics lint-floors lint-porting check-table lint-tidy ## clang-format (nothing to change), variables of make, clang-tidy, shellcheck, man pages, names of files, walks through the code, names of static functions, the JSON Schema of reports, export lists, which folder may use which, the tables of functions and of PyTorch's names
+lint: lint-format lint-make lint-shell lint-names lint-walks lint-man lint-schema lint-exports lint-statics lint-floors lint-porting lint-findings check-table lint-tidy ## clang-format (nothing to change), variables of make, clang-tidy, shellcheck, man pages, names of files, walks through the code, names of static functions, the JSON Schema of reports, export lists, which folder may use which, the tables of functions and of PyTorch's names, the document of findings
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -98,6 +100,14 @@ lint-floors: all
 porting: ## make tools/doc/porting.md of tools/doc/porting.tsv, what libweir exports and what is compared with PyTorch
 	$(Q)tools/scripts/porting.py
 
+# What findings mean: one text for the command, the manual and the document.
+findings: ## make tools/doc/findings.md of the pages of rules, reports/findings/explain
+	$(Q)tools/scripts/findings.py
+
+lint-findings:
+	$(say) FINDINGS "tools/doc/findings.md"
+	$(Q)tools/scripts/findings.py --check
+
 lint-porting:
 	$(say) PORTING "tools/doc/porting.md"
 	$(Q)tools/scripts/porting.py --check
@@ -134,7 +144,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: options porting lint-porting format lint lint-format lint-make lint-shell lint-names lint-walks lint-man lint-schema lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
+.PHONY: options porting lint-porting findings lint-findings format lint lint-format lint-make lint-shell lint-names lint-walks lint-man lint-schema lint-exports lint-statics lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 /* test_explain.c: weir explain: a page for each rule, which has all headings and names no rule that
  * is not there. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "tests/tools/command.h"
 
@@ -112,6 +113,38 @@ START_TEST(markdown_is_the_page_itself)
 }
 END_TEST
 
+/* One text for the command, the document and the manual. */
+START_TEST(document_and_manual_are_of_the_same_pages)
+{
+  sh_status(0, "$WEIR explain --format markdown | cmp - $WEIR_SOURCE/tools/doc/findings.md");
+  outcome *o = sh_status(0,
+                         "mkdir man; $WEIR_SOURCE/tools/scripts/findings.py --man man 1.2; "
+                         "sed -n 's/^[.]SH \\([a-z\\\\-]*\\) ([0-9]*)$/\\1/p' "
+                         "man/weir-findings.7 | tr -d '\\\\' | sort >named; %s | diff - named;"
+                         " grep -c '^[.]SS When to leave it' man/weir-findings.7",
+                         rule_ids);
+  int pages = atoi(sh_status(0, "wc -l <named")->out);
+  ck_assert_int_gt(pages, 40);
+  ck_assert_int_eq(atoi(o->out), pages);
+}
+END_TEST
+
+START_TEST(a_document_of_other_pages_is_refused)
+{
+  sh_status(0, "mkdir -p x/tools/doc x/tools/scripts x/reports/findings && cd x &&"
+               " cp $WEIR_SOURCE/tools/scripts/findings.py tools/scripts &&"
+               " cp $WEIR_SOURCE/tools/doc/findings.md tools/doc &&"
+               " cp -r $WEIR_SOURCE/reports/findings/rules $WEIR_SOURCE/reports/findings/explain"
+               " reports/findings && tools/scripts/findings.py --check");
+  outcome *o = sh_status(1, "cd x && echo More. >>reports/findings/explain/leak.md;"
+                            " tools/scripts/findings.py --check");
+  ck_assert_ptr_nonnull(strstr(o->err, "tools/doc/findings.md is not what"));
+  sh_status(0, "cd x && tools/scripts/findings.py && tools/scripts/findings.py --check");
+  o = sh_status(1, "cd x && rm reports/findings/explain/leak.md; tools/scripts/findings.py");
+  ck_assert_str_eq(o->err, "reports/findings/explain/leak.md: is missing\n");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("explain");
@@ -126,6 +159,8 @@ int main(void)
   tcase_add_test(t, an_unknown_rule_is_refused_and_nothing_printed);
   tcase_add_test(t, paragraphs_are_filled_to_the_width);
   tcase_add_test(t, markdown_is_the_page_itself);
+  tcase_add_test(t, document_and_manual_are_of_the_same_pages);
+  tcase_add_test(t, a_document_of_other_pages_is_refused);
   suite_add_tcase(s, t);
   return run_suite(s);
 }
