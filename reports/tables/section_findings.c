@@ -7,7 +7,7 @@
 #include "reports/tables/build.h"
 #include "reports/tables/sections.h"
 
-enum { SUMMARY_FINDINGS = 5, UNJUDGED_ROWS = 4 };
+enum { SUMMARY_FINDINGS = 5, UNJUDGED_ROWS = 4, EXPLAINED_RULES = 6 };
 
 typedef struct findings_section {
   wr_tables *t;
@@ -134,6 +134,33 @@ static void add_possible(const findings_section *x, const wr_findings *f, size_t
   }
 }
 
+/* Whether one of the `count` findings in front is of that rule. */
+static bool names_rule(const wr_findings *f, size_t count, const wr_rule *rule)
+{
+  for (size_t i = 0; i < count; i++)
+    if (f->finding[i].rule == rule) return true;
+  return false;
+}
+
+/* "What they mean: weir explain pageable-async hidden-wait"; a user's own rules have no page. */
+static void add_explanations(const findings_section *x, const wr_findings *f)
+{
+  char *text = NULL;
+  size_t bytes = 0, count = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  for (size_t i = 0; to && i < f->count && count < EXPLAINED_RULES; i++) {
+    const wr_rule *rule = f->finding[i].rule;
+    if (rule->file || names_rule(f, i, rule)) continue;
+    (void)fprintf(to, " %s", rule->id);
+    count++;
+  }
+  if (!to || fclose(to) != 0)
+    x->t->failed = true;
+  else if (count)
+    LINE(x, "What they mean: weir explain%s", text);
+  free(text);
+}
+
 /* "1 ms or 0.5 % of the run" */
 static void add_none(const findings_section *x, const wr_findings *f)
 {
@@ -236,6 +263,7 @@ void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settin
   if (!f->count) add_none(x, f);
   add_removed(x, f);
   if (whole) {
+    add_explanations(x, f);
     add_unjudged(x, f);
     return;
   }

@@ -48,6 +48,30 @@ START_TEST(a_rule_with_the_id_of_weirs_takes_its_place)
 }
 END_TEST
 
+/* A rule of one's own has no page, one in the place of Weir's neither. */
+START_TEST(a_report_names_the_pages_of_what_it_found)
+{
+  const char *report = "$WEIR report findings --min-cost 0ns";
+  const char *line = "sed -n 's/^ *What they mean: weir explain//p'";
+  outcome *o = sh_status(0, "%s t.db | %s | tee asked | tr ' ' '\\n' | grep -cx leak; wc -l <asked",
+                         report, line);
+  ck_assert_str_eq(o->out, "1\n1\n");
+  sh_status(0, "$WEIR explain $(cat asked) | grep -q '^leak (24): '");
+  judge_with(0, "SELECT id AS event, 7 AS cost_ns FROM event_row");
+  o = sh_status(0, "%s --rules rules t.db | %s | cmp - asked", report, line);
+  sh_status(0, "sed -i 's/^-- id: own/-- id: leak/' rules/own.sql");
+  o = sh_status(0, "%s --possible --rules rules t.db >all; grep 'A rule of mine' all; %s <all",
+                report, line);
+  ck_assert(strstr(o->out, "A rule of mine") && !strstr(o->out, "leak"));
+  o = sh_status(
+      0,
+      "$WEIR report findings --min-cost 1000s,1000GiB t.db >none; grep -c 'Nothing was found' none;"
+      " %s <none; $WEIR report t.db | %s",
+      line, line);
+  ck_assert_str_eq(o->out, "1\n");
+}
+END_TEST
+
 /* No trace has its calls, so its SELECT, which fails, is not run. */
 START_TEST(a_rule_is_not_run_where_no_call_is_of_its_kinds)
 {
@@ -180,6 +204,7 @@ int main(void)
   tcase_add_unchecked_fixture(t, make_trace, leave_scratch);
   tcase_add_test(t, a_rule_of_ones_own_finds);
   tcase_add_test(t, a_rule_with_the_id_of_weirs_takes_its_place);
+  tcase_add_test(t, a_report_names_the_pages_of_what_it_found);
   tcase_add_test(t, a_rule_is_not_run_where_no_call_is_of_its_kinds);
   tcase_add_test(t, an_interrupt_ends_a_report_and_leaves_no_file);
   tcase_add_test(t, a_rule_of_ones_own_may_name_a_judge);

@@ -36,8 +36,10 @@ const cmd weir_commands[] = {
      false, report_main},
     {"explain", "[--format text|markdown] [--width N] [RULE]...",
      "Print what a finding means, what to do about it, when to leave it",
-     "RULE is the name or number of a rule, as 'weir report findings' has them. Without one, all\n"
-     "rules are listed; with --format markdown, all pages are printed as one document.",
+     "RULE is the name or number of a rule; 'weir report findings' ends with the names of those\n"
+     "it has. Without one, all rules are listed, or, with --format markdown, all pages are "
+     "printed\n"
+     "as one document.",
      IN_EXPLAIN, "@findings", false, explain_main},
     {"trace", "[--format text|csv|jsonl] [-o FILE] [FILTER]... FILE",
      "List the events of a trace in the order of time",
