@@ -52,6 +52,25 @@ START_TEST(a_page_names_no_rule_that_is_not_there)
 }
 END_TEST
 
+/* The limits of a rule by their names, and what decides: they are in the rule's file. */
+START_TEST(a_page_names_all_limits_of_its_rule_and_what_decides)
+{
+  outcome *o = sh_status(
+      0, "cd $WEIR_SOURCE/reports/findings; n=0\n"
+         "for rule in rules/*.sql; do\n"
+         "  id=$(sed -n 's/^-- id: //p' $rule); page=$(tr '\\n' ' ' <explain/$id.md)\n"
+         "  names() { case $page in *\"$1\"*) n=$((n + 1)) ;; *) echo \"$id lacks $1\" ;; esac; }\n"
+         "  for t in $(sed -n 's/^-- threshold: \\([a-z_]*\\) .*/\\1/p' $rule); do names "
+         "\"\\`$t\\`\"; done\n"
+         "  ! grep -q '^-- prove: ' $rule || names \"\\`weir prove $id -- PROGRAM\\`\"\n"
+         "  ! grep -q '^-- decides: ' $rule || names \"$(sed -n 's/^-- decides: //p' $rule)\"\n"
+         "  ! grep -q '^-- needs: copy_hash' $rule || names 'weir run --hash'\n"
+         "  ! grep -q '^-- needs: device_' $rule || names 'weir run --device-times=all'\n"
+         "done; test $n -gt 80 || echo only $n");
+  ck_assert_str_eq(o->out, "");
+}
+END_TEST
+
 START_TEST(the_list_has_number_name_title_of_each_rule)
 {
   sh_status(0, "%s >ids", rule_ids);
@@ -154,6 +173,7 @@ int main(void)
   tcase_add_test(t, each_rule_has_a_page_and_each_page_a_rule);
   tcase_add_test(t, each_page_is_printed_with_all_headings_in_order);
   tcase_add_test(t, a_page_names_no_rule_that_is_not_there);
+  tcase_add_test(t, a_page_names_all_limits_of_its_rule_and_what_decides);
   tcase_add_test(t, the_list_has_number_name_title_of_each_rule);
   tcase_add_test(t, a_number_has_the_pages_of_all_its_rules);
   tcase_add_test(t, an_unknown_rule_is_refused_and_nothing_printed);

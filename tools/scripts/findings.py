@@ -10,6 +10,9 @@ import re
 import sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+ABOUT = ('The cost of a finding is the time that its operations take of a thread; the saving is what the run gains without them, at most. '
+         'Operations that several rules find count once. Of a place the slowest hundredth counts as the median, where these take '
+         'eight times the median or longer.')
 RULES, PAGES, DOCUMENT = 'reports/findings/rules', 'reports/findings/explain', 'tools/doc/findings.md'
 
 
@@ -38,7 +41,7 @@ def rules():
 
 def document():
     out = ['# What findings mean\n\nA page for each rule of `weir report findings`, in the order of their numbers, as '
-           '`weir explain RULE` prints it.\n']
+           '`weir explain RULE` prints it.\n\n' + ABOUT + '\n']
     for number, name, title, severity, page in rules():
         out.append(f'## {name}\n\n**{title}.** Rule {number}, severity {severity}.\n\n' + re.sub('^## ', '### ', page, flags=re.M))
     return '\n'.join(out)
@@ -75,7 +78,7 @@ def page_lines(page):
 def man(out, version):
     lines = ['.\\" Made by tools/scripts/findings.py from ' + PAGES + '.', f'.TH WEIR\\-FINDINGS 7 2026-11-29 "Weir {version}"', '.SH NAME',
              'weir\\-findings \\- what findings mean, what to do about them, when to leave them', '.SH DESCRIPTION',
-             'A page for each rule of', '.BR "weir report findings" ,', 'as', '.B weir explain', 'prints it.']
+             'A page for each rule of', '.BR "weir report findings" ,', 'as', '.B weir explain', 'prints it.', '.PP', escape(ABOUT)]
     for number, name, title, severity, page in rules():
         lines += ['.SH ' + escape(f'{name} ({number})'), escape(f'{title}.'), f'Severity {severity}.'] + page_lines(page)
     lines += ['.SH SEE ALSO', '.BR weir (1)']

@@ -157,7 +157,11 @@ static void put_document(const sheet *s, const wr_rules *rules)
 {
   (void)fputs("# What findings mean\n\n"
               "A page for each rule of `weir report findings`, in the order of their numbers, as "
-              "`weir explain RULE` prints it.\n",
+              "`weir explain RULE` prints it.\n\n"
+              "The cost of a finding is the time that its operations take of a thread; the saving "
+              "is what the run gains without them, at most. Operations that several rules find "
+              "count once. Of a place the slowest hundredth counts as the median, where these take "
+              "eight times the median or longer.\n",
               s->to);
   for (size_t i = 0; i < rules->count; i++) {
     (void)putc('\n', s->to);
