@@ -41,11 +41,12 @@ enum column {
   REMOVED,
   RELATED,
   TEMPLATE,
+  RELATED_SAVING,
   COLUMNS
 };
-static const char *const column_names[COLUMNS] = {"event",   "cost_ns",   "saving_ns", "bytes",
-                                                  "count",   "certainty", "device",    "removed",
-                                                  "related", "template"};
+static const char *const column_names[COLUMNS] = {
+    "event",   "cost_ns",  "saving_ns",        "bytes", "count", "certainty", "device", "removed",
+    "related", "template", "related_saving_ns"};
 
 enum { CERTAINTIES = WR_POSSIBLE + 1 };
 
@@ -195,6 +196,7 @@ static weir_status place_of_common(search *x, const wr_common *common, size_t *o
 typedef struct row {
   int64_t event, related, range_name;
   uint64_t cost, saving, bytes, count;
+  uint64_t related_saving; /* of the saving, what is of the related event's time */
   wr_certainty certainty;
   int device;
   bool removed;
@@ -245,6 +247,7 @@ static weir_status read_row(search *x, const wr_rule *rule, sqlite3_stmt *q,
   if (r->cost > x->f->duration_ns) r->cost = x->f->duration_ns;
   r->saving = positive(q, columns[SAVING], r->cost);
   if (r->saving > x->f->duration_ns) r->saving = x->f->duration_ns;
+  r->related_saving = positive(q, columns[RELATED_SAVING], 0);
   if (columns[CERTAINTY] >= 0 && sqlite3_column_type(q, columns[CERTAINTY]) != SQLITE_NULL &&
       !wr_certainty_read((const char *)sqlite3_column_text(q, columns[CERTAINTY]), &r->certainty))
     r->certainty = WR_POSSIBLE;
@@ -296,6 +299,30 @@ static group *group_of(search *x, const row *r, size_t *at)
   return &x->groups[*at];
 }
 
+static void keep_claim(search *x, const claim *one)
+{
+  if (one->saving || one->bytes) wr_run_keep(&x->claims, (const wr_logged *)(const void *)one);
+}
+
+/* What is saved of the related event's time is that event's. */
+static void claim_row(search *x, const wr_rule *rule, const row *r, size_t limit)
+{
+  uint64_t apart = r->related_saving < r->saving ? r->related_saving : r->saving;
+  bool sure = r->certainty != WR_POSSIBLE;
+  claim own = {.rule = rule - x->f->rules.rule,
+               .event = r->event,
+               .limit = limit,
+               .saving = r->saving - apart,
+               .bytes = rule->holds ? 0 : r->bytes,
+               .sure = sure ? r->saving - apart : 0};
+  claim related = own;
+  related.event = r->related, related.saving = apart, related.bytes = 0,
+  related.sure = sure ? apart : 0;
+  if (r->removed) return;
+  keep_claim(x, &own);
+  if (r->related) keep_claim(x, &related);
+}
+
 static weir_status add_row(search *x, const wr_rule *rule, const row *r)
 {
   size_t at = 0;
@@ -308,14 +335,7 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
   weir_status s = tally_range(x, at, r);
-  claim one = {rule - x->f->rules.rule,
-               r->event,
-               g->limit,
-               r->saving,
-               rule->holds ? 0 : r->bytes,
-               r->certainty == WR_POSSIBLE ? 0 : r->saving};
-  if (!r->removed && (one.saving || one.bytes))
-    wr_run_keep(&x->claims, (const wr_logged *)(const void *)&one);
+  claim_row(x, rule, r, g->limit);
   return s;
 }
 
@@ -644,6 +664,7 @@ static weir_status take_found(void *context, const wr_found *found)
            .related = (int64_t)not_negative(found->related),
            .cost = cost < most ? cost : most,
            .saving = saving < most ? saving : most,
+           .related_saving = not_negative(found->related_saving),
            .bytes = not_negative(found->bytes),
            .count = 1,
            .certainty = found->certainty,

@@ -19,6 +19,8 @@
 typedef struct wr_found {
   int64_t event, template, related; /* template, related: 0 none */
   int64_t cost, saving, bytes;
+  int64_t
+      related_saving; /* of the saving, what is of the related event's time: that counts once, too */
   wr_certainty certainty;
   bool removed;
 } wr_found;

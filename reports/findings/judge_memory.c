@@ -47,6 +47,7 @@ void wr_judge_repeated_allocation(wr_case *c)
                                 .template = p->template,
                                 .cost = p->alloc_ns + p->free_ns,
                                 .saving = p->alloc_ns + own_ns,
+                                .related_saving = own_ns,
                                 .related = p->free,
                                 .removed = t->flags & WEIR_EVF_CACHED,
                                 .certainty = c->rule->certainty});
@@ -108,6 +109,7 @@ static void find_brief(wr_case *c, const uint32_t *family, const brief_place *pl
                                 .template = p->template,
                                 .cost = p->alloc_ns + wr_least(p->alloc_ns, p->free_ns),
                                 .saving = p->alloc_ns + wr_least(p->alloc_ns, p->free_ns),
+                                .related_saving = wr_least(p->alloc_ns, p->free_ns),
                                 .related = p->free,
                                 .removed = t->flags & WEIR_EVF_CACHED,
                                 .certainty = c->rule->certainty});
@@ -140,27 +142,64 @@ void wr_judge_unused_allocation(wr_case *c)
   }
 }
 
+/* ---- 19, 20: what a place does often -------------------------------------------------------- */
+
+enum { OFTEN = 4 /* of so many calls of a place once */, FEW = 8 /* calls: each counts */ };
+
+typedef struct often { /* rows of a fact by template */
+  wr_case *c;
+  uint32_t *rows; /* owned, as facts.common */
+} often;
+
+static void count_row(const often *o, int64_t template)
+{
+  const wr_common *t = wr_case_common(o->c, template);
+  if (o->rows && t) o->rows[t - o->c->facts->common]++;
+}
+
+/* Where a place does it now and then, other threads came between: it is no order of the program's. */
+static bool is_often(const often *o, int64_t template)
+{
+  const wr_common *t = wr_case_common(o->c, template);
+  return o->rows && t &&
+         (t->calls < FEW || (uint64_t)o->rows[t - o->c->facts->common] * OFTEN >= t->calls);
+}
+
 /* 19: Older memory was freed between it and its first use. */
 void wr_judge_early_allocation(wr_case *c)
 {
+  often o = {c, wr_case_array(c, c->facts->count, sizeof(*o.rows))};
   WR_EACH(c, EARLY_BLOCK, early_block, b)
   {
+    count_row(&o, b->template);
+  }
+  WR_EACH(c, EARLY_BLOCK, early_block, b)
+  {
+    if (!is_often(&o, b->template)) continue;
     wr_case_find(c, &(wr_found){.event = b->event,
                                 .template = b->template,
                                 .bytes = b->bytes,
                                 .certainty = c->rule->certainty});
   }
+  free(o.rows);
 }
 
 /* 20: Other memory was taken between its last use and its free. */
 void wr_judge_late_free(wr_case *c)
 {
+  often o = {c, wr_case_array(c, c->facts->count, sizeof(*o.rows))};
   WR_EACH(c, LATE_FREE, late_free, f)
   {
+    count_row(&o, f->template);
+  }
+  WR_EACH(c, LATE_FREE, late_free, f)
+  {
+    if (!is_often(&o, f->template)) continue;
     wr_case_find(c, &(wr_found){.event = f->event,
                                 .template = f->template,
                                 .bytes = f->bytes,
                                 .related = f->alloc,
                                 .certainty = c->rule->certainty});
   }
+  free(o.rows);
 }

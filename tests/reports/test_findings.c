@@ -68,6 +68,23 @@ START_TEST(an_operation_that_two_rules_find_is_saved_once)
 }
 END_TEST
 
+/* 300 of what the first saves are the second event's, which another rule finds. */
+START_TEST(time_of_a_related_event_is_saved_once)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule("one", "SELECT 1 AS event, 500 AS cost_ns, 2 AS related, 300 AS related_saving_ns");
+  write_rule("two", "SELECT 2 AS event, 350 AS cost_ns");
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 2);
+  ck_assert_uint_eq(f.finding[0].saving_ns, 500);
+  ck_assert_uint_eq(f.finding[1].saving_ns, 350);
+  ck_assert_uint_eq(f.saving_ns, 200 + 350);
+  wr_findings_free(&f);
+}
+END_TEST
+
 /* Twenty operations that take 1 us, and one that was interrupted. */
 START_TEST(an_interrupted_operation_stands_for_no_other)
 {
@@ -194,6 +211,7 @@ int main(void)
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, an_operation_that_two_rules_find_is_saved_once);
   tcase_add_test(t, an_interrupted_operation_stands_for_no_other);
+  tcase_add_test(t, time_of_a_related_event_is_saved_once);
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);

@@ -11,6 +11,7 @@ WITH place AS MATERIALIZED (
   SELECT process, stack, sum(brief) AS pairs, min(first_brief) AS first FROM pair_group
   WHERE brief GROUP BY process, stack)
 SELECT p.alloc AS event, p.template AS template, p.alloc_ns + min(p.alloc_ns, p.free_ns) AS cost_ns, p.free AS related,
+       min(p.alloc_ns, p.free_ns) AS related_saving_ns,
        t.flags & $CACHED <> 0 AS removed
 FROM pair p CROSS JOIN pair_group g ON g.id = p.family
 JOIN place w ON w.process = g.process AND w.stack = g.stack
