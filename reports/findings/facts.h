@@ -20,7 +20,8 @@ typedef enum wr_handle_kind {
   WR_HANDLE_EVENT,
   WR_HANDLE_POOL,
   WR_HANDLE_GRAPH,
-  WR_HANDLE_CONTEXT
+  WR_HANDLE_CONTEXT,
+  WR_HANDLE_MODULE /* or a library of code */
 } wr_handle_kind;
 
 /* What a call of a template is to the facts: decided once for a template, and not for each call. */

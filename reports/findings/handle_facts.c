@@ -16,14 +16,19 @@ static const struct {
 } calls[] = {{"EventCreate", WR_HANDLE_EVENT, false},  {"EventDestroy", WR_HANDLE_EVENT, true},
              {"MemPoolCreate", WR_HANDLE_POOL, false}, {"MemPoolDestroy", WR_HANDLE_POOL, true},
              {"GraphCreate", WR_HANDLE_GRAPH, false},  {"GraphDestroy", WR_HANDLE_GRAPH, true},
-             {"CtxCreate", WR_HANDLE_CONTEXT, false},  {"CtxDestroy", WR_HANDLE_CONTEXT, true}};
+             {"CtxCreate", WR_HANDLE_CONTEXT, false},  {"CtxDestroy", WR_HANDLE_CONTEXT, true},
+             {"ModuleLoad", WR_HANDLE_MODULE, false},  {"ModuleUnload", WR_HANDLE_MODULE, true},
+             {"LibraryLoad", WR_HANDLE_MODULE, false}, {"LibraryUnload", WR_HANDLE_MODULE, true}};
 
 /* What follows the begin of a name but a version: cuGraphDestroyNode ends no graph. */
 static bool is_named(const char *function, const char *begin)
 {
   size_t n = strlen(begin);
   if (strncmp(function, begin, n) != 0) return false;
-  return !function[n] || function[n] == '_' || !strncmp(function + n, "WithFlags", 9);
+  static const char *const forms[] = {"WithFlags", "Data", "FatBinary", "FromFile"};
+  for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+    if (!strncmp(function + n, forms[i], strlen(forms[i]))) return true;
+  return !function[n] || function[n] == '_';
 }
 
 void wr_handle_call_of(int kind, const char *function, wr_handle_kind *object, bool *ends)

@@ -6,6 +6,7 @@
 
 enum {
   LARGE_BYTES = 1 << 20, /* of a large copy, at least */
+  ROWS_OF_A_MATRIX = 8,  /* copies at one stride: what they waste is another fact */
   SMALL_GAP_NS = 50000,  /* from a small copy to the next: fewer */
   SLOW_NS = 20000        /* of a call that keeps the host: at least */
 };
@@ -127,7 +128,7 @@ static weir_status see_small(wr_thread_facts *f, wr_thread_state *h, const wr_co
 {
   weir_status s = WEIR_OK;
   bool copy = t->kind == WEIR_EV_COPY;
-  if (copy && c->bytes && c->bytes <= WR_SMALL_BYTES) {
+  if (copy && c->bytes && c->bytes <= WR_SMALL_BYTES && h->rows < ROWS_OF_A_MATRIX) {
     if (h->copied && h->copied_to == t->copy && h->copied_of <= WR_SMALL_BYTES &&
         c->time - h->copied_at < SMALL_GAP_NS)
       s = keep_small(f, h, t, c);

@@ -154,6 +154,22 @@ START_TEST(bytes_that_cross_the_host_are_found_whatever_they_are)
 }
 END_TEST
 
+/* Zeros are set again without a copy, and what copies one row after the other is one finding. */
+START_TEST(the_rule_that_knows_better_is_alone)
+{
+  static const struct {
+    const char *of, *not ;
+  } pairs[] = {{"constant-payload", "duplicate-transfer"}, {"rows-one-by-one", "tiny-copies"}};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    if (!CAN_HASH && !i) continue;
+    json_t *all = read_run(pairs[i].of, "waste");
+    ck_assert_ptr_nonnull(found_of(all, pairs[i].of));
+    ck_assert_msg(!found_of(all, pairs[i].not ), "%s", pairs[i].not );
+    json_decref(all);
+  }
+}
+END_TEST
+
 /* What Weir's caches did away with is no finding; that they did is said. */
 START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
 {
@@ -324,6 +340,7 @@ int main(void)
   tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);
   tcase_add_test(t, bytes_that_cross_the_host_are_found_whatever_they_are);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
+  tcase_add_test(t, the_rule_that_knows_better_is_alone);
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, what_is_possible_stands_apart_in_a_line_each);
   tcase_add_test(t, a_finding_says_what_where_and_how_much);

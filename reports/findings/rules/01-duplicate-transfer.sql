@@ -6,8 +6,8 @@
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
 -- calls: t.kind = $COPY AND t.copy = $H2D
--- fix: Copy them once and keep them on the device; where two buffers need them, cudaMemcpyAsync() from
---      one to the other.
+-- fix: Copy them once and keep them on the device. Where a kernel writes over them, or two buffers need them, keep a
+--      buffer to copy from with cudaMemcpyAsync(): the device's memory is many times as fast as the link.
 WITH step AS (
   SELECT e.id, e.start, t.process, t.device, t.kind, t.copy, e.a, e.bytes, e.duration,
          h.hash_low, h.hash_high, h.uniform,
@@ -31,4 +31,4 @@ again AS (
 SELECT id AS event, duration AS cost_ns, bytes AS bytes, CASE WHEN same THEN here ELSE earlier END AS related,
        CASE WHEN same AND between_them = 1 THEN 'certain' WHEN same THEN 'likely' ELSE 'possible' END
          AS certainty
-FROM again WHERE same OR (earlier IS NOT NULL AND NOT uniform)
+FROM again WHERE NOT (uniform AND bytes >= 4096) AND (same OR (earlier IS NOT NULL AND NOT uniform)) -- those are rule 28's

@@ -4,5 +4,5 @@
 -- severity: medium
 -- certainty: certain
 -- needs: wait_detail
--- fix: Remove the call: nothing was queued in its scope since the wait beside it.
+-- fix: Remove the call: nothing was queued in its scope since the wait that is named with it, which must stay.
 -- judge: redundant-wait

@@ -1,10 +1,10 @@
 -- number: 40
 -- id: handle-churn
--- title: Streams, events, pools or graphs made and ended again and again
+-- title: Streams, events, pools, graphs or modules made and ended again and again
 -- severity: medium
 -- certainty: likely
 -- threshold: min_pairs 16 times
--- fix: Make them once and keep them: a stream, event, pool or graph can serve any number of times.
+-- fix: Make them once and keep them: each can serve any number of times.
 SELECT p.made AS event, p.template, p.made_ns + p.ended_ns AS cost_ns, p.ended AS related
 FROM handle_pair p CROSS JOIN handle_family f ON f.id = p.family
 WHERE f.again >= :min_pairs - 1 AND p.again
