@@ -535,12 +535,12 @@ static int by_first_row(const void *left, const void *right)
 /* Whatever order calls came in, routes are numbered in the order of rows. */
 static weir_status number_routes(page_calls *c)
 {
-  page_route **route = calloc(c->routes + 1, sizeof(*route));
+  page_route **route = calloc(c->routes + 1, sizeof(void *));
   uint32_t *number = calloc((size_t)c->numbered + 1, sizeof(*number)), count = 0;
   for (size_t i = 0; route && i < c->routes; i++)
     if (c->route[i].number) route[count++] = &c->route[i];
   bool made = route && number;
-  if (made && count) qsort(route, count, sizeof(*route), by_first_row);
+  if (made && count) qsort(route, count, sizeof(void *), by_first_row);
   for (uint32_t i = 0; made && i < count; i++) {
     number[route[i]->number] = i + 1;
     route[i]->number = i + 1;
