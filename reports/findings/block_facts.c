@@ -290,6 +290,32 @@ static weir_status see_part(wr_block_facts *f, wr_process_state *x, const wr_com
   return st;
 }
 
+/* ---- growing --------------------------------------------------------------------------------- */
+
+/* A younger, larger block takes what an older one has: the older is freed, if it was grown. */
+weir_status wr_block_copy(wr_block_facts *f, wr_process_state *x, const wr_common *t,
+                          const wr_fact_call *c)
+{
+  const block *to = wr_records_find(&f->block, c->key, sizeof(*to));
+  const block *from = wr_records_find(&f->block, hash_mix(t->seed, c->b), sizeof(*from));
+  if (!to || !from || !lives(f, x, to, t) || !lives(f, x, from, t)) return WEIR_OK;
+  bool all = c->bytes >= from->bytes - from->bytes / 10;
+  if (!all || to->alloc < from->alloc || to->bytes <= from->bytes) return WEIR_OK;
+  if (f->grown.count >= MOST_BORN) hash_map_free(&f->grown), hash_map_free(&f->grown_to);
+  weir_status st = hash_map_put(&f->grown, (uint64_t)from->alloc, (uint64_t)c->id);
+  if (!st) st = hash_map_put(&f->grown_to, (uint64_t)from->alloc, (uint64_t)to->alloc);
+  return st ? out_of_memory() : st;
+}
+
+static weir_status see_grown(wr_block_facts *f, const block *b, const wr_fact_call *freed)
+{
+  const uint64_t *copy = f->grown.count ? hash_map_get(&f->grown, (uint64_t)b->alloc) : NULL;
+  const uint64_t *to = copy ? hash_map_get(&f->grown_to, (uint64_t)b->alloc) : NULL;
+  if (!to) return WEIR_OK;
+  return ADD(f, GROWN, (int64_t)*copy, (int64_t)*to, freed->id, f->common[b->common].id,
+             (int64_t)b->bytes);
+}
+
 weir_status wr_block_free(wr_block_facts *f, wr_process_state *x, const wr_common *t,
                           const wr_fact_call *c)
 {
@@ -297,6 +323,7 @@ weir_status wr_block_free(wr_block_facts *f, wr_process_state *x, const wr_commo
   if (!b || b->resets != x->resets || !b->alloc) return WEIR_OK;
   weir_status st = see_pair(f, x, b, c);
   if (!st) st = see_part(f, x, t, c, b);
+  if (!st) st = see_grown(f, b, c);
   const wr_range *u = x->untouched.count ? wr_ranges_find(&x->untouched, c->a, 1) : NULL;
   if (u && !st && u->value == b->alloc)
     st = ADD(f, UNTOUCHED, b->alloc, c->id, f->common[b->common].id, (int64_t)b->bytes);
@@ -330,5 +357,7 @@ weir_status wr_block_facts_end(wr_block_facts *f)
 void wr_block_facts_free(wr_block_facts *f)
 {
   wr_records_free(&f->block);
+  hash_map_free(&f->grown);
+  hash_map_free(&f->grown_to);
   wr_records_free(&f->group);
 }

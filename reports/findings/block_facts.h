@@ -15,6 +15,8 @@ typedef struct wr_block_facts {
   wr_records block;        /* by address */
   wr_records group;        /* of pair_group */
   int64_t groups;          /* before those */
+  hash_map grown;          /* allocation of a block that was copied to a larger one -> the copy */
+  hash_map grown_to;       /* the same -> the larger one's allocation */
 } wr_block_facts;
 
 /* A call, whether it succeeded or not, in order of time. Errors, of all of these: ENOMEM, EIO. */
@@ -25,6 +27,10 @@ weir_status wr_block_use(wr_block_facts *f, wr_process_state *x, const wr_common
 weir_status wr_block_alloc(wr_block_facts *f, wr_process_state *x, const wr_common *t,
                            const wr_fact_call *c);
 weir_status wr_block_free(wr_block_facts *f, wr_process_state *x, const wr_common *t,
+                          const wr_fact_call *c);
+
+/* A copy within a device that succeeded. */
+weir_status wr_block_copy(wr_block_facts *f, wr_process_state *x, const wr_common *t,
                           const wr_fact_call *c);
 
 /* One of WR_OWNS, before the allocation is seen; or of WR_FREES, after the free is. */

@@ -40,6 +40,7 @@
   X(STORM, storm, false, event, last, launches, total, span, waited, threads, template, launch_ns)               \
   X(HANDLE_PAIR, handle_pair, false, made, ended, family, again, template, made_ns, ended_ns)                    \
   X(HANDLE_FAMILY, handle_family, true, id, object, again)                                                       \
+  X(GROWN, grown, false, event, alloc, free, template, bytes)                                      \
   X(COMBINED_READ, combined_read, false, event, template, duration, bytes)
 /* clang-format on */
 

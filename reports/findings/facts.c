@@ -150,12 +150,19 @@ static weir_status see_free(pass *p, wr_process_state *x, const wr_common *t, co
   return st ? st : wr_block_own(x, t, c);
 }
 
+static weir_status see_move(pass *p, wr_process_state *x, const wr_common *t, const wr_fact_call *c)
+{
+  weir_status st = wr_move_take(&p->moves, x, t, c);
+  bool within = t->kind == WEIR_EV_COPY && t->copy == WEIR_COPY_DTOD;
+  return within && !st ? wr_block_copy(&p->blocks, x, t, c) : st;
+}
+
 /* Of a call that succeeded what it does to memory. */
 static weir_status see_memory(pass *p, wr_process_state *x, const wr_common *t,
                               const wr_fact_call *c)
 {
   if (t->what & WR_FREES) return see_free(p, x, t, c);
-  if (t->what & WR_IS_MOVE && !(t->what & WR_CAPTURED)) return wr_move_take(&p->moves, x, t, c);
+  if (t->what & WR_IS_MOVE && !(t->what & WR_CAPTURED)) return see_move(p, x, t, c);
   weir_status st = t->what & WR_OWNS ? wr_block_own(x, t, c) : WEIR_OK;
   return t->what & WR_ALLOCATES && !st ? wr_block_alloc(&p->blocks, x, t, c) : st;
 }

@@ -1,4 +1,4 @@
-/* waste_launches.c: launches and objects that cost more than what they are for. */
+/* waste_launches.c: launches, objects, memory that cost more than what they are for. */
 #include "tests/victims/findings/waster.h"
 
 enum { STORMS = 200, LAUNCHES = 16, TIMES = 40, BYTES = 1 << 14 };
@@ -127,7 +127,37 @@ static void write_combined_read_twin(void)
   copy_back(cudaHostAllocDefault);
 }
 
+/* ---- grown-by-copy --------------------------------------------------------------------------- */
+
+/* So many bytes at last, by steps of one size or by doubling. */
+static void grow(int doubles)
+{
+  size_t size = 4096;
+  char *p = device_memory(size);
+  while (size < 64 * 4096) {
+    size_t larger = doubles ? 2 * size : size + 4096;
+    char *old = p;
+    p = device_memory(larger);
+    CHECK(cudaMemcpy(p, old, size, cudaMemcpyDeviceToDevice)); /* WASTE grown-by-copy */
+    CHECK(cudaFree(old));
+    launch(NULL, (float *)(void *)p, 64);
+    size = larger;
+  }
+  CHECK(cudaFree(p));
+}
+
+static void grown_by_copy(void)
+{
+  grow(0);
+}
+
+static void grown_by_copy_twin(void)
+{
+  grow(1);
+}
+
 const waster launch_wasters[] = {
+    {"grown-by-copy", grown_by_copy, grown_by_copy_twin, NULL},
     {"launch-storm", launch_storm, launch_storm_twin, NULL},
     {"handle-churn", handle_churn, handle_churn_twin, NULL},
     {"asked-in-a-loop", asked_in_a_loop, asked_in_a_loop_twin, NULL},
