@@ -52,10 +52,21 @@ void wr_judge_blocking_copy(wr_case *c)
   }
 }
 
+/* It has times of the device: the SELECT of the rule goes by those, where they are longer than the call. */
+static bool is_timed(wr_case *c)
+{
+  int64_t timed = 0;
+  if (!c->status && wr_db_has_table(c->db, "device_work"))
+    c->status = wr_db_number(c->db, "SELECT EXISTS(SELECT 1 FROM main.device_work)", &timed);
+  return timed;
+}
+
 /* 7: One of many small ones: in one buffer it takes what the link takes. */
 void wr_judge_tiny_copies(wr_case *c)
 {
   int64_t link = wr_case_limit(c, "link");
+  c->declines = is_timed(c);
+  if (c->declines) return;
   WR_EACH(c, SMALL_COPY, small_copy, s)
   {
     wr_case_find(c, &(wr_found){.event = s->event,
@@ -71,6 +82,8 @@ void wr_judge_tiny_copies(wr_case *c)
 void wr_judge_rows_one_by_one(wr_case *c)
 {
   int64_t min_rows = wr_case_limit(c, "min_rows"), link = wr_case_limit(c, "link");
+  c->declines = is_timed(c);
+  if (c->declines) return;
   bool *tall = wr_case_array(c, wr_case_count(c, WR_FACT_ROW_MATRIX), sizeof(*tall));
   if (!tall) return;
   WR_EACH(c, ROW_MATRIX, row_matrix, m)

@@ -170,6 +170,28 @@ START_TEST(the_rule_that_knows_better_is_alone)
 }
 END_TEST
 
+/* A copy that returns at once takes the device's time all the same. */
+START_TEST(what_copies_take_of_the_device_is_in_their_cost)
+{
+  sh_status(0, "$WEIR run --force -o d.db --mode=observe --sim=1,h100 --device-times=all --"
+               " $BUILD/tests/findings/waster tiny-copies waste");
+  sh_status(0, "$WEIR report findings --min-cost 0ns --format json/1 d.db >d.json");
+  json_error_t e;
+  json_t *all = json_load_file("d.json", 0, &e);
+  const json_t *f = found_of(all, "tiny-copies");
+  ck_assert_ptr_nonnull(f);
+  /* of the 200 copies all but the first, which has none before it, and the longest */
+  int64_t least =
+      ask("d.db", "SELECT sum(ns) FROM (SELECT max(e.duration, sum(d.\"end\" - d.start)) AS ns"
+                  " FROM event e JOIN device_work d ON d.event = e.id WHERE e.bytes = 1024"
+                  " GROUP BY e.id ORDER BY 1 LIMIT 198)");
+  ck_assert_int_gt(least, 198 * 1000); /* a copy takes 6 us of the device, and less of the host */
+  ck_assert_msg(found_number(f, "cost_ns") >= least, "%lld of %lld",
+                (long long)found_number(f, "cost_ns"), (long long)least);
+  json_decref(all);
+}
+END_TEST
+
 /* What Weir's caches did away with is no finding; that they did is said. */
 START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
 {
@@ -341,6 +363,7 @@ int main(void)
   tcase_add_test(t, bytes_that_cross_the_host_are_found_whatever_they_are);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, the_rule_that_knows_better_is_alone);
+  tcase_add_test(t, what_copies_take_of_the_device_is_in_their_cost);
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, what_is_possible_stands_apart_in_a_line_each);
   tcase_add_test(t, a_finding_says_what_where_and_how_much);

@@ -4,7 +4,7 @@
 #include "tests/tools/command.h"
 
 #define CHECK                                                                                      \
-  "$WEIR report --depth 8 --width 0 t.db >text && $WEIR report -f json/1 t.db >json &&"              \
+  "$WEIR report --depth 8 --width 0 t.db >text && $WEIR report -f json/1 t.db >json &&"            \
   " $WEIR export -f folded --weight calls -o folded t.db &&"                                       \
   " python3 $WEIR_SOURCE/tests/tools/inlines.py $WEIR_SOURCE/tests/tools/inlines.cc text json "    \
   "folded"
