@@ -28,9 +28,10 @@ static char *costs(const wr_findings *all, const wr_finding *f)
     (void)fprintf(to, "saves up to %s (%s of the run)", DURATION(f->saving_ns),
                   wr_percent(f->saving_ns, all->duration_ns).text);
   if (f->cost_ns > f->saving_ns)
-    (void)fprintf(
-        to, f->saving_ns ? " of %s" : "%s in it; no saving is sure: the time may go elsewhere",
-        DURATION(f->cost_ns));
+    (void)fprintf(to,
+                  f->saving_ns ? " of the %s it takes"
+                               : "takes %s; whether the run gains it is not known",
+                  DURATION(f->cost_ns));
   if (f->saving_bytes)
     (void)fprintf(to, "%s%s %s", f->cost_ns || f->saving_ns ? ", " : "", BYTES(f->saving_bytes),
                   f->rule->holds ? "held" : "moved");
