@@ -8,7 +8,7 @@
 
 enum { MOST_HANDLES = 1 << 18 };
 
-/* By the begin of a function's name, behind `cu` or `cuda`. */
+/* By the begin of a function's name, after `cu` or `cuda`. */
 static const struct {
   const char *begin;
   wr_handle_kind kind;

@@ -52,7 +52,7 @@ void wr_judge_blocking_copy(wr_case *c)
   }
 }
 
-/* It has times of the device: the SELECT of the rule goes by those, where they are longer than the call. */
+/* The trace has times of the device: the SELECT of the rule goes by those. */
 static bool is_timed(wr_case *c)
 {
   int64_t timed = 0;
@@ -283,10 +283,7 @@ void wr_judge_slow_link(wr_case *c)
   speeds s = {.min_bytes = wr_case_limit(c, "min_bytes"),
               .min_copies = wr_case_limit(c, "min_copies"),
               .rank = wr_case_limit(c, "rank")};
-  int64_t timed = 1;
-  if (!c->status && wr_db_has_table(c->db, "device_work"))
-    c->status = wr_db_number(c->db, "SELECT EXISTS(SELECT 1 FROM main.device_work)", &timed);
-  c->declines = timed || s.rank < 1 || s.rank > MOST_RANK;
+  c->declines = is_timed(c) || s.rank < 1 || s.rank > MOST_RANK;
   s.place_of = c->declines ? NULL : wr_case_array(c, c->facts->count, sizeof(*s.place_of));
   if (s.place_of) {
     count_speeds(c, &s);
