@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "reports/findings/findings.h"
 #include "reports/model/open.h"
+#include "tests/reports/own_program.h"
 #include "tests/reports/synth.h"
 
 enum {
@@ -308,11 +310,18 @@ static void compare(const wr_findings *judged, const wr_findings *asked, int his
     ck_assert_uint_eq(judged->removed[i].count, asked->removed[i].count);
 }
 
+/* A folder of rules in SQL alone, one for each rule with a judge: the rule's own file without its
+ * judge, where that has a SELECT, and else the file of that name in rules_by_sql. */
 static const char *by_sql(void)
 {
   static char folder[600];
   const char *source = getenv("WEIR_SOURCE");
-  (void)snprintf(folder, sizeof folder, "%s/tests/findings/rules_by_sql", source ? source : ".");
+  (void)snprintf(folder, sizeof folder, "%s/by_sql", synth_dir());
+  (void)mkdir(folder, 0700);
+  run_shell_format("cp '%s'/tests/findings/rules_by_sql/*.sql '%s'", source ? source : ".", folder);
+  run_shell_format("cd '%s'/reports/findings/rules && for f in $(grep -l '^-- judge:' *.sql); do "
+                   "! grep -q '^[^-]' $f || sed '/^-- judge:/d' $f >'%s'/$f || exit 1; done",
+                   source ? source : ".", folder);
   return folder;
 }
 
