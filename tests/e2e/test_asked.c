@@ -1,15 +1,9 @@
 /* test_asked.c: calls that ask are counted by place, in programs that end, fork and are killed, and
  * the program does not notice. */
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include "tests/e2e/ticker.h"
+#include "tests/e2e/killed.h"
 #include "tests/level.h"
 #include "tests/tools/command.h"
 
@@ -182,39 +176,15 @@ START_TEST(the_program_gets_the_same_answers)
 }
 END_TEST
 
-static void kill_one(int round)
-{
-  int fd = open("counters", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), status = 0;
-  ck_assert_int_ge(fd, 0);
-  ck_assert_int_eq(ftruncate(fd, 4096), 0);
-  ticker_page *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  ck_assert_ptr_ne(p, MAP_FAILED);
-  (void)close(fd);
-  pid_t weir = start(-1, -1,
-                     "exec $WEIR run --force -o t.db --sim --stacks=%s -- sh -c "
-                     "'echo $$ > pid; exec $BUILD/tests/e2e/asker forever counters'",
-                     round % 2 ? "off" : "8");
-  uint64_t calls = 1 + (uint64_t)rand() % 100000;
-  while (atomic_load(&p->done) < calls) {
-    ck_assert_int_eq(waitpid(weir, NULL, WNOHANG), 0);
-    (void)sched_yield();
-  }
-  (void)sh_status(0, "kill -KILL $(cat pid)");
-  ck_assert_int_eq(waitpid(weir, &status, 0), weir);
-  uint64_t done = atomic_load(&p->done), begun = atomic_load(&p->begun);
-  uint64_t held = (uint64_t)ask("t.db", CALLS("cudaMemGetInfo"));
-  uint64_t lost = done / 8 + 64 < 4096 + 64 ? done / 8 + 64 : 4096 + 64;
-  ck_assert_msg(held + lost >= done && held <= begun,
-                "kill %d: the program finished %llu of %llu calls, the trace holds %llu", round,
-                (unsigned long long)done, (unsigned long long)begun, (unsigned long long)held);
-  (void)munmap(p, sizeof *p);
-}
-
 START_TEST(a_program_killed_while_it_asks_has_most_of_it_in_its_trace)
 {
   srand(1);
-  for (int i = 0; i < KILLS; i++)
-    kill_one(i);
+  for (int i = 0; i < KILLS; i++) {
+    ticker_page x;
+    kill_at_random("asker forever counters", i % 2 == 0, 100000, &x);
+    uint64_t lost = x.done / 8 + 64 < 4096 + 64 ? x.done / 8 + 64 : 4096 + 64;
+    check_held(i, &x, (uint64_t)ask("t.db", CALLS("cudaMemGetInfo")), lost);
+  }
 }
 END_TEST
 

@@ -1,16 +1,12 @@
 /* test_hardship.c: what a trace holds when the program or the disk came to a bad end. */
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include "tests/e2e/ticker.h"
+#include "tests/e2e/killed.h"
 #include "tests/tools/command.h"
 
 #ifndef KILLS
@@ -19,47 +15,13 @@
 
 #define MEMSETS "select count(*) from event where kind = 4"
 
-static ticker_page *new_counters(void)
-{
-  int fd = open("counters", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  ck_assert_int_ge(fd, 0);
-  ck_assert_int_eq(ftruncate(fd, 4096), 0);
-  ticker_page *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  ck_assert_ptr_ne(p, MAP_FAILED);
-  (void)close(fd);
-  return p;
-}
-
-/* The moment is a number of calls: no clock decides when the program dies. */
-static void await_calls(const ticker_page *p, uint64_t calls, pid_t weir)
-{
-  while (atomic_load(&p->done) < calls) {
-    ck_assert_int_eq(waitpid(weir, NULL, WNOHANG), 0);
-    (void)sched_yield();
-  }
-}
-
 START_TEST(a_program_killed_at_any_moment_has_every_finished_call_in_its_trace)
 {
   srand(1);
   for (int i = 0; i < KILLS; i++) {
-    ticker_page *p = new_counters();
-    pid_t weir = start(-1, -1,
-                       "exec $WEIR run --force -o t.db --sim --stacks=%s -- sh -c "
-                       "'echo $$ > pid; exec $BUILD/tests/e2e/ticker counters 0'",
-                       i % 2 ? "off" : "8");
-    await_calls(p, 1 + (uint64_t)rand() % 20000, weir);
-    outcome *o = sh_status(0, "kill -KILL $(cat pid)");
-    (void)o;
-    int status = 0;
-    ck_assert_int_eq(waitpid(weir, &status, 0), weir);
-    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "weir ended with %x", status);
-    uint64_t done = atomic_load(&p->done), begun = atomic_load(&p->begun);
-    uint64_t held = (uint64_t)ask("t.db", MEMSETS);
-    ck_assert_msg(held >= done && held <= begun,
-                  "kill %d: the program finished %llu of %llu calls, the trace holds %llu", i,
-                  (unsigned long long)done, (unsigned long long)begun, (unsigned long long)held);
-    (void)munmap(p, sizeof *p);
+    ticker_page x;
+    kill_at_random("ticker counters 0", i % 2 == 0, 20000, &x);
+    check_held(i, &x, (uint64_t)ask("t.db", MEMSETS), 0);
   }
 }
 END_TEST

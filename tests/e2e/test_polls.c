@@ -1,14 +1,8 @@
 /* test_polls.c: polls that repeat are one event, and none of them is lost. */
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include "tests/e2e/ticker.h"
+#include "tests/e2e/killed.h"
 #include "tests/level.h"
 #include "tests/tools/command.h"
 
@@ -54,29 +48,9 @@ START_TEST(a_program_killed_while_it_polls_has_every_finished_poll_in_its_trace)
 {
   srand(1);
   for (int i = 0; i < KILLS; i++) {
-    int fd = open("counters", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), status = 0;
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(ftruncate(fd, 4096), 0);
-    ticker_page *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    ck_assert_ptr_ne(p, MAP_FAILED);
-    (void)close(fd);
-    pid_t weir = start(-1, -1,
-                       "exec $WEIR run --force -o t.db --sim --stacks=%s -- sh -c "
-                       "'echo $$ > pid; exec $BUILD/tests/e2e/poller forever counters'",
-                       i % 2 ? "off" : "8");
-    uint64_t calls = 1 + (uint64_t)rand() % 20000;
-    while (atomic_load(&p->done) < calls) {
-      ck_assert_int_eq(waitpid(weir, NULL, WNOHANG), 0);
-      (void)sched_yield();
-    }
-    (void)sh_status(0, "kill -KILL $(cat pid)");
-    ck_assert_int_eq(waitpid(weir, &status, 0), weir);
-    uint64_t done = atomic_load(&p->done), begun = atomic_load(&p->begun);
-    uint64_t held = (uint64_t)ask("t.db", CALLS_OF "'cudaEventQuery'");
-    ck_assert_msg(held >= done && held <= begun,
-                  "kill %d: the program finished %llu of %llu polls, the trace holds %llu", i,
-                  (unsigned long long)done, (unsigned long long)begun, (unsigned long long)held);
-    (void)munmap(p, sizeof *p);
+    ticker_page x;
+    kill_at_random("poller forever counters", i % 2 == 0, 20000, &x);
+    check_held(i, &x, (uint64_t)ask("t.db", CALLS_OF "'cudaEventQuery'"), 0);
   }
 }
 END_TEST
