@@ -1,20 +1,27 @@
-/* reroutes.h: what Weir can do for a program, each by itself: the words of WEIR_REROUTE and of
- * `weir run --reroute`. The first four are what the modes strict and relaxed do by default; the
- * others change what a program can ask CUDA for, and are done where they are named. */
+/* reroutes.h: what Weir can do for a program, each by itself (reroutes.def): the words of
+ * WEIR_REROUTE and of `weir run --reroute`, as a set of bits. */
 #ifndef WEIR_BASE_REROUTES_H
 #define WEIR_BASE_REROUTES_H
 
 #include <stddef.h>
 #include "core/base/options.h"
 
+enum reroute_number {
+#define REROUTE(NAME, word, by_default, of) REROUTE_NUMBER_##NAME,
+#include "core/base/reroutes.def"
+#undef REROUTE
+  REROUTES
+};
+
 enum {
-  REROUTE_DEVICE = 1 << 0,  /* device memory out of caches */
-  REROUTE_PINNED = 1 << 1,  /* page-locked memory out of caches */
-  REROUTE_STAGING = 1 << 2, /* large copies of pageable memory, through page-locked memory */
-  REROUTE_PEER = 1 << 3,   /* large copies between devices that cannot reach each other, likewise */
-  REROUTE_ACCESS = 1 << 4, /* peer access, at the first copy between two devices */
-  REROUTE_POOL = 1 << 5,   /* release thresholds of pools that have none */
-  REROUTE_DEFAULT = REROUTE_DEVICE | REROUTE_PINNED | REROUTE_STAGING | REROUTE_PEER
+#define REROUTE(NAME, word, by_default, of) REROUTE_##NAME = 1 << REROUTE_NUMBER_##NAME,
+#include "core/base/reroutes.def"
+#undef REROUTE
+  REROUTE_ALL = (1 << REROUTES) - 1,
+  REROUTE_DEFAULT = 0 /* what strict and relaxed do where nothing is named */
+#define REROUTE(NAME, word, by_default, of) | ((by_default) ? 1 << REROUTE_NUMBER_##NAME : 0)
+#include "core/base/reroutes.def"
+#undef REROUTE
 };
 
 /* Before the remark in a trace that peer access was enabled, that a pool keeps its memory. */
@@ -23,8 +30,11 @@ enum {
 /* "device,pool": *out is the union. Errors: EINVAL, which states what would be right. */
 static inline weir_status reroutes_read(unsigned *out, const char *name, const char *text)
 {
-  static const char *const words[] = {"device", "pinned", "staging", "peer",
-                                      "access", "pool",   NULL};
+  static const char *const words[] = {
+#define REROUTE(NAME, word, by_default, of) #word,
+#include "core/base/reroutes.def"
+#undef REROUTE
+      NULL};
   return option_choices(out, name, text, words);
 }
 

@@ -6,6 +6,7 @@
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/reroute/access.h"
+#include "interpose/reroute/places.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/cache_rules.h"
@@ -108,7 +109,7 @@ static bool wait_for_stream(CUstream stream)
 
 static bool stage_pageable(hook_call *c, const copy_args *a)
 {
-  if (!process_reroutes_have(REROUTE_STAGING)) return false;
+  if (!reroute_applies(c, REROUTE_STAGING)) return false;
   CUresult r = CUDA_SUCCESS;
   bool to = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_HOST) &&
             (a->dst_end == COPY_DEVICE || block_tag_mem(pointer_tag(copy_dst(a))));
@@ -156,7 +157,7 @@ static bool owned_as_stated(const copy_args *a, block_tag dst, block_tag src)
 static bool stage_peers(hook_call *c, const copy_args *a)
 {
   CUresult r;
-  if (!process_reroutes_have(REROUTE_PEER)) return false;
+  if (!reroute_applies(c, REROUTE_PEER)) return false;
   block_tag dst = pointer_tag(a->dst), src = pointer_tag(a->src);
   if (block_tag_device(dst) == block_tag_device(src) || !owned_as_stated(a, dst, src)) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;

@@ -27,11 +27,7 @@ static const struct {
     WEIR_REROUTED(ROW)
 #undef ROW
 };
-enum {
-  NAMES = sizeof rerouted / sizeof *rerouted,
-  ALL_FAMILIES = REROUTE_DEVICE | REROUTE_PINNED | REROUTE_STAGING | REROUTE_PEER | REROUTE_ACCESS |
-                 REROUTE_POOL
-};
+enum { NAMES = sizeof rerouted / sizeof *rerouted };
 
 /* What a library that has one of these of its own hands out by it cannot be seen. */
 static const char *const look_ups[] = {"cuGetProcAddress", "cuGetProcAddress_v2"};
@@ -40,18 +36,17 @@ static const char *const look_ups[] = {"cuGetProcAddress", "cuGetProcAddress_v2"
 
 static void list_families(char *text, size_t room, unsigned families)
 {
-  static const struct {
-    unsigned family;
-    const char *words;
-  } all[] = {{REROUTE_DEVICE, "device memory"},     {REROUTE_PINNED, "pinned memory"},
-             {REROUTE_STAGING, "pageable copies"},  {REROUTE_PEER, "copies between devices"},
-             {REROUTE_ACCESS, "access of devices"}, {REROUTE_POOL, "pools"}};
+  static const char *const all[] = {
+#define REROUTE(NAME, word, by_default, of) of,
+#include "core/base/reroutes.def"
+#undef REROUTE
+  };
   size_t n = 0;
 
   *text = 0;
-  for (size_t i = 0; i < sizeof all / sizeof *all && n < room; i++)
-    if (families & all[i].family)
-      n += (size_t)snprintf(text + n, room - n, "%s%s", n ? ", " : "", all[i].words);
+  for (size_t i = 0; i < REROUTES && n < room; i++)
+    if (families & 1u << i)
+      n += (size_t)snprintf(text + n, room - n, "%s%s", n ? ", " : "", all[i]);
 }
 
 static const char *path_of_object(const elf_object *o)
@@ -157,7 +152,7 @@ static bool is_cudas(const elf_object *o)
 
 static unsigned families_of(const char *name)
 {
-  if (strcmp(name, look_ups[0]) == 0 || strcmp(name, look_ups[1]) == 0) return ALL_FAMILIES;
+  if (strcmp(name, look_ups[0]) == 0 || strcmp(name, look_ups[1]) == 0) return REROUTE_ALL;
   for (int i = 0; i < NAMES; i++)
     if (strcmp(rerouted[i].name, name) == 0) return rerouted[i].families;
   return 0;
