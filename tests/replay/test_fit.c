@@ -153,7 +153,7 @@ END_TEST
 START_TEST(the_place_of_the_allocation_that_failed_is_named)
 {
   const outcome *o = sh_status(0, "$WEIR run -o t.db --sim -- $BUILD/examples/train >/dev/null && "
-                                  "$WEIR replay --capacity 1M --policy malloc t.db");
+                                  "$WEIR replay --capacity 4K --policy malloc t.db");
   ck_assert_msg(strstr(o->out, " train.cu:") || strstr(o->out, "/train.cu:"), "%s", o->out);
 }
 END_TEST

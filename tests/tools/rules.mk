@@ -117,7 +117,7 @@ $(O)/tests/tools/fuzz_trace: $(FUZZ_TRACE_OBJS)
 $(O)/tests/tools/fuzz/random.db: FUZZ_RUN = --sim=2 --device-times=all --hash -o $@ -- $(O)/tests/e2e/random_caller 3 1 60 $@.counts
 $(O)/tests/tools/fuzz/graph.db: FUZZ_RUN = --sim --device-times=all -o $@ -- $(O)/tests/e2e/graph_caller random 1
 $(O)/tests/tools/fuzz/short.db: FUZZ_RUN = --sim -o $@ -- $(O)/tests/e2e/shortage 100000000
-$(O)/tests/tools/fuzz/train.db: FUZZ_RUN = --sim=2 --hash --mode=strict -o $@ -- $(O)/examples/train
+$(O)/tests/tools/fuzz/train.db: FUZZ_RUN = --sim=2 --hash --mode=strict -o $@ -- $(O)/examples/train 3
 $(O)/tests/tools/fuzz/pipeline.db: FUZZ_RUN = --sim --device-times=all -o $@ -- $(O)/examples/pipeline
 $(FUZZ_TRACES): $(BIN)/weir | $(addprefix $(O)/tests/e2e/,random_caller graph_caller shortage) $(addprefix $(O)/examples/,train pipeline)
 	@mkdir -p $(@D)

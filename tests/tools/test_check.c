@@ -22,13 +22,13 @@ START_TEST(the_wastes_of_a_loop_are_gone_in_the_mended_one)
   sh_status(0, TWO_LOOPS " && cmp a.out b.out"); /* it trains the same */
   sh_status(0,
             "$WEIR diff a.db b.db >out && grep -q '^  leaks.count  *1  *0  *-1  *-100.0 %%$' out &&"
-            " grep -q '^  gone  possible *64.0 KiB  - *leak ' out &&"
-            " grep -q ' train_step  tools/examples/train.cu:59$' out");
+            " grep -q '^  gone  possible *4.00 KiB  - *leak ' out &&"
+            " grep -q ' train_step  tools/examples/train.cu:58…59$' out");
   sh_status(
       0, "$WEIR diff -f json a.db b.db | python3 -c 'import json, sys; d = json.load(sys.stdin);"
          "assert d[\"schema\"] == \"weir-diff/1\";"
-         "r = d[\"run\"]; assert r[\"leaks.bytes\"] == {\"a\": 65536, \"b\": 0};"
-         "assert r[\"waits.explicit.count\"] == {\"a\": 240, \"b\": 3};"
+         "r = d[\"run\"]; assert r[\"leaks.bytes\"] == {\"a\": 4096, \"b\": 0};"
+         "assert r[\"waits.explicit.count\"] == {\"a\": 960, \"b\": 3};"
          "assert r[\"transfers.d2h.bytes\"][\"b\"] == 12;"
          "s = {x[\"function\"]: x for x in d[\"sites\"]};"
          "assert s[\"train_step\"][\"b\"] is None;"
@@ -37,8 +37,8 @@ START_TEST(the_wastes_of_a_loop_are_gone_in_the_mended_one)
          "assert [x[\"state\"] for x in d[\"findings\"] if x[\"id\"] == \"leak\"] == [\"gone\"]'");
   sh_status(0, "$WEIR diff --fail-on 'leaks>0,waits>+0,site \"train_step\": waits>0' a.db b.db");
   sh_status(1, "$WEIR diff --fail-on 'leaks>0,peak>+5%%' b.db a.db >out");
-  sh_status(0, "grep -q '^  MET  *leaks>0  *64.0 KiB (65,536 B)  *> 0 B$' out &&"
-               " grep -q '^  not met  *peak>+5%%  *212 KiB ' out");
+  sh_status(0, "grep -q '^  MET  *leaks>0  *4.00 KiB (4,096 B)  *> 0 B$' out &&"
+               " grep -q '^  not met  *peak>+5%%  *7.44 KiB ' out");
 }
 END_TEST
 

@@ -6,16 +6,16 @@
  * train_model.h. The data set is read from its file batch by batch.
  *
  * It is correct, and wasteful on purpose; `weir report` finds what is named at each place marked
- * WASTE: batches are uploaded again in every epoch, from pageable memory; a buffer is allocated and
- * freed in every step; the host waits after every kernel and fetches all losses in every step; and
- * one allocation is never freed.
+ * WASTE: batches are uploaded again in every epoch, from pageable memory; two buffers are allocated
+ * and freed in every step; the host waits after every kernel and fetches all losses in every step;
+ * and one allocation is never freed. The first of these, Weir mends in the program as it is.
  */
 #include "train_model.h"
 
 struct Device {
-  float *w1, *b1, *w2, *b2;      /* the model */
-  float *input, *label, *hidden; /* one batch and its activations */
-  float *loss, *slope;           /* of each sample */
+  float *w1, *b1, *w2, *b2; /* the model */
+  float *input, *label;     /* one batch */
+  float *loss, *slope;      /* of each sample */
 };
 
 static float *upload(const std::vector<float> &v)
@@ -41,7 +41,6 @@ static Device set_up(const Model &m)
                 upload(m.b2),
                 device_floats(BATCH * INPUTS),
                 device_floats(BATCH),
-                device_floats(BATCH * HIDDEN),
                 device_floats(BATCH),
                 device_floats(BATCH)};
 }
@@ -49,30 +48,32 @@ static Device set_up(const Model &m)
 static float train_step(const Device &d, const float *input, const float *label)
 {
   static float loss[BATCH];
-  float *hidden_slope, sum = 0;
+  float *hidden, *hidden_slope, sum = 0;
 
   /* WASTE: pageable memory, and the batch was here in the last epoch already. */
   CHECK(cudaMemcpy(d.input, input, BATCH * INPUTS * sizeof *input, cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(d.label, label, BATCH * sizeof *label, cudaMemcpyHostToDevice));
 
-  /* WASTE: the same buffer in every step. Its cudaFree below waits for the device besides. */
+  /* WASTE: the same buffers in every step. Their cudaFree below waits for the device besides. */
+  CHECK(cudaMalloc(&hidden, BATCH * HIDDEN * sizeof *hidden));
   CHECK(cudaMalloc(&hidden_slope, BATCH * HIDDEN * sizeof *hidden_slope));
 
   /* WASTE: a stream runs its work in order; none of these waits is needed. */
-  forward_hidden<<<blocks(BATCH * HIDDEN), 128>>>(d.input, d.w1, d.b1, d.hidden);
+  forward_hidden<<<blocks(BATCH * HIDDEN), 128>>>(d.input, d.w1, d.b1, hidden);
   CHECK(cudaDeviceSynchronize());
-  forward_output<<<blocks(BATCH), 128>>>(d.hidden, d.w2, d.b2, d.label, d.loss, d.slope);
+  forward_output<<<blocks(BATCH), 128>>>(hidden, d.w2, d.b2, d.label, d.loss, d.slope);
   CHECK(cudaDeviceSynchronize());
-  backward_hidden<<<blocks(BATCH * HIDDEN), 128>>>(d.slope, d.w2, d.hidden, hidden_slope);
+  backward_hidden<<<blocks(BATCH * HIDDEN), 128>>>(d.slope, d.w2, hidden, hidden_slope);
   CHECK(cudaDeviceSynchronize());
   update<<<blocks((INPUTS + 1) * HIDDEN), 128>>>(d.input, INPUTS, hidden_slope, HIDDEN, RATE, d.w1,
                                                  d.b1);
   CHECK(cudaDeviceSynchronize());
-  update<<<blocks(HIDDEN + 1), 128>>>(d.hidden, HIDDEN, d.slope, 1, RATE, d.w2, d.b2);
+  update<<<blocks(HIDDEN + 1), 128>>>(hidden, HIDDEN, d.slope, 1, RATE, d.w2, d.b2);
   CHECK(cudaDeviceSynchronize());
 
   /* WASTE: every loss, in every step, to print one number an epoch. */
   CHECK(cudaMemcpy(loss, d.loss, sizeof loss, cudaMemcpyDeviceToHost));
+  CHECK(cudaFree(hidden));
   CHECK(cudaFree(hidden_slope));
   for (float l : loss)
     sum += l;
@@ -81,7 +82,7 @@ static float train_step(const Device &d, const float *input, const float *label)
 
 int main(int argc, char **argv)
 {
-  int epochs = argument(argc, argv, 12);
+  int epochs = argument(argc, argv, EPOCHS);
   FILE *file = write_data();
   if (!file) {
     perror("train: cannot write the data set to a temporary file");
@@ -100,7 +101,7 @@ int main(int argc, char **argv)
       expected += reference_step(reference, input.data(), label.data()) / BATCHES;
     }
     if (epoch == 0) first = loss;
-    printf("epoch %d: loss %.3f\n", epoch + 1, loss);
+    print_loss(epoch, epochs, loss);
   }
   fclose(file);
 
@@ -108,11 +109,10 @@ int main(int argc, char **argv)
   CHECK(cudaFree(device.b1));
   CHECK(cudaFree(device.w2));
   CHECK(cudaFree(device.b2));
-  CHECK(cudaFree(device.input));
   CHECK(cudaFree(device.label));
   CHECK(cudaFree(device.loss));
   CHECK(cudaFree(device.slope));
-  /* WASTE: device.hidden is never freed. */
+  /* WASTE: device.input is never freed. */
 
   return verdict(epochs, first, loss, expected);
 }

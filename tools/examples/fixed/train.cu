@@ -104,7 +104,7 @@ static Device upload_all(const Model &m, const float *input, const float *label)
 
 int main(int argc, char **argv)
 {
-  int epochs = argument(argc, argv, 12);
+  int epochs = argument(argc, argv, EPOCHS);
   FILE *file = write_data();
   float *data, *label, *total, first = 0, loss = 0, expected = 0;
   if (!file) {
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     loss = train_epoch(device, total);
     expected = reference_epoch(reference, data, label);
     if (epoch == 0) first = loss;
-    printf("epoch %d: loss %.3f\n", epoch + 1, loss);
+    print_loss(epoch, epochs, loss);
   }
   tear_down(device);
   CHECK(cudaFreeHost(data));
