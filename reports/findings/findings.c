@@ -9,6 +9,7 @@
 #include "core/base/map.h"
 #include "reports/base/util.h"
 #include "reports/findings/facts.h"
+#include "reports/findings/gains.h"
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
 #include "reports/findings/source.h"
@@ -81,15 +82,21 @@ typedef struct claim {
   int64_t rule, event; /* as wr_logged: in order of events */
   size_t limit;        /* of the group's savings */
   uint64_t saving, bytes;
-  uint64_t sure; /* its saving, where it is more than possible; else 0 */
 } claim;
 
 /* Of a group: a saving of `least` ns and more is one of `median`. */
 typedef struct limit {
   uint64_t least, median;
+  size_t finding; /* that it is of, by `made`; 0 none: it does not matter */
 } limit;
 
-enum { CLAIMS_IN_MEMORY = (32 << 20) / sizeof(claim) };
+typedef struct piece { /* of what a finding saves */
+  int64_t rank, start; /* as wr_logged: in order of time */
+  uint64_t ns;
+} piece;
+
+enum { LOG_BYTES = 32 << 20 /* in memory, of claims and of pieces */ };
+#define NO_TIME (INT64_C(1) << 62) /* events that are none of the trace's start here */
 
 typedef struct wr_findings_pass {
   wr_findings *f;
@@ -109,11 +116,15 @@ typedef struct wr_findings_pass {
   uint64_t taken;      /* events */
   wr_finders finders;  /* of judges */
   wr_big_blocks big;
-  wr_run_log claims;
-  char *file;    /* owned: the begin of the name of the claims' file */
+  wr_run_log claims, pieces;
+  char *file;    /* owned: the begin of the name of their files */
   limit *limits; /* owned: of the groups of all rules */
   size_t limit_count, limit_capacity;
-  claim most;   /* of the event that is added up */
+  claim most;      /* of the event that is added up */
+  int64_t start;   /* of that event; -1: not looked for yet */
+  int64_t no_time; /* where the next event starts that is none of the trace's */
+  size_t *rank;    /* owned: of findings, by `made` */
+  wr_gains gains;
   bool *failed; /* owned: by rule: what it found does not count */
   int64_t events, rule_ms;
   size_t running; /* rule */
@@ -308,16 +319,13 @@ static void keep_claim(search *x, const claim *one)
 static void claim_row(search *x, const wr_rule *rule, const row *r, size_t limit)
 {
   uint64_t apart = r->related_saving < r->saving ? r->related_saving : r->saving;
-  bool sure = r->certainty != WR_POSSIBLE;
   claim own = {.rule = rule - x->f->rules.rule,
                .event = r->event,
                .limit = limit,
                .saving = r->saving - apart,
-               .bytes = rule->holds ? 0 : r->bytes,
-               .sure = sure ? r->saving - apart : 0};
+               .bytes = rule->holds ? 0 : r->bytes};
   claim related = own;
-  related.event = r->related, related.saving = apart, related.bytes = 0,
-  related.sure = sure ? apart : 0;
+  related.event = r->related, related.saving = apart, related.bytes = 0;
   if (r->removed) return;
   keep_claim(x, &own);
   if (r->related) keep_claim(x, &related);
@@ -431,6 +439,7 @@ static wr_finding *new_finding(search *x, const wr_rule *rule, const group *g)
                       .count = g->count,
                       .slow_count = g->slow_count,
                       .slow_ns = g->slow_ns,
+                      .made = *count,
                       .device = g->device < 0 ? NO_DEVICE : g->device};
   return out;
 }
@@ -451,8 +460,10 @@ static weir_status make_finding(search *x, const wr_rule *rule, const group *g, 
 {
   wr_finding *f = new_finding(x, rule, all);
   weir_status s = f ? WEIR_OK : no_memory(x);
-  for (size_t i = 0; !s && i < count; i++)
+  for (size_t i = 0; !s && i < count; i++) {
+    x->limits[g[i].limit].finding = all->removed ? 0 : f->made;
     s = add_site(x, f, g[i].place, g[i].cost, g[i].count);
+  }
   for (size_t i = 0; !s && i < count && !all->removed; i++)
     s = add_related(x, f, &g[i]);
   wr_guard_pause(&x->guard); /* what a program has called it is long at times */
@@ -503,7 +514,7 @@ static void set_slow_apart(search *x, group *g)
   if (!slow.count) return;
   g->slow_count = slow.count, g->slow_ns = slow.ns;
   g->saving -= slow.ns < g->saving ? slow.ns : g->saving;
-  x->limits[g->limit] = (limit){slow.least, slow.median};
+  x->limits[g->limit] = (limit){.least = slow.least, .median = slow.median};
 }
 
 static weir_status finish_groups(search *x, const wr_rule *rule)
@@ -890,7 +901,9 @@ static weir_status begin_facts(search *x)
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
   if (!x->file || !x->failed) return no_memory(x);
   x->claims =
-      (wr_run_log){.trace = x->file, .size = sizeof(claim), .most = (size_t)CLAIMS_IN_MEMORY};
+      (wr_run_log){.trace = x->file, .size = sizeof(claim), .most = LOG_BYTES / sizeof(claim)};
+  x->pieces =
+      (wr_run_log){.trace = x->file, .size = sizeof(piece), .most = LOG_BYTES / sizeof(piece)};
   return wr_facts_begin(&x->pass, &x->facts, x->db, &settings);
 }
 
@@ -972,11 +985,14 @@ void wr_findings_close(wr_findings_pass *x)
   wr_facts_close(x->pass);
   wr_wait_close(x->waits);
   wr_run_drop(&x->claims);
+  wr_run_drop(&x->pieces);
+  wr_gains_close(&x->gains);
   wr_finders_close(&x->finders);
   wr_big_blocks_close(&x->big);
   wr_facts_free(&x->facts);
   free(x->file);
   free(x->place_at);
+  free(x->rank);
   free(x->failed);
   free(x->untimed);
   free(x);
@@ -1016,39 +1032,87 @@ static int by_weight(const void *left, const void *right, void *all)
   return by_site(a, b);
 }
 
-static void add_most(search *x)
+/* When the event that is added up began. What no event has began apart from all others. */
+static weir_status find_start(search *x)
 {
-  x->f->saving_ns = capped_sum(x->f->saving_ns, x->most.saving);
-  x->f->sure_saving_ns = capped_sum(x->f->sure_saving_ns, x->most.sure);
-  x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
+  wr_case c = {.facts = &x->facts, .finders = &x->finders, .db = x->db};
+  const wr_call_row *call = wr_case_call(&c, x->most.event);
+  if (call && call->start < NO_TIME) {
+    x->start = call->start > 0 ? call->start : 0;
+  } else {
+    x->start = x->no_time;
+    x->no_time = wr_sum(x->no_time, (int64_t)x->f->duration_ns);
+  }
+  return c.status;
 }
 
-/* The most of what rules find of an operation counts. */
+/* An event's bytes are moved once, whatever finds it. */
 static weir_status take_claim(void *context, const void *record)
 {
   search *x = context;
   const claim *one = record;
-  if (x->failed[one->rule]) return WEIR_OK;
-  if (one->event != x->most.event) {
-    add_most(x);
-    x->most = (claim){.event = one->event};
-  }
   const limit *l = &x->limits[one->limit];
-  bool slow = one->saving >= l->least;
-  uint64_t saving = slow ? l->median : one->saving,
-           sure = slow && one->sure ? l->median : one->sure;
-  if (saving > x->most.saving) x->most.saving = saving;
-  if (sure > x->most.sure) x->most.sure = sure;
+  weir_status s = WEIR_OK;
+  if (x->failed[one->rule] || !l->finding) return s;
+  if (one->event != x->most.event) {
+    x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
+    x->most = (claim){.event = one->event};
+    x->start = -1;
+  }
   if (one->bytes > x->most.bytes) x->most.bytes = one->bytes;
+  if (!one->saving) return s;
+  if (x->start < 0) s = find_start(x);
+  const piece p = {.rank = (int64_t)x->rank[l->finding],
+                   .start = x->start,
+                   .ns = one->saving >= l->least ? l->median : one->saving};
+  if (!s) wr_run_keep(&x->pieces, (const wr_logged *)(const void *)&p);
+  return s;
+}
+
+static weir_status take_piece(void *context, const void *record)
+{
+  const piece *p = record;
+  wr_gains_add(context, (size_t)p->rank, (uint64_t)p->start, p->ns);
   return WEIR_OK;
 }
 
+static weir_status no_room(const search *x, const wr_run_log *log)
+{
+  return log->incomplete ? weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", x->file)
+                         : WEIR_OK;
+}
+
+/* What the gains are of each finding, and of all. */
+static void take_gains(search *x)
+{
+  for (size_t i = 0; i < x->f->count; i++) {
+    wr_finding *f = &x->f->finding[i];
+    const wr_gain *g = &x->gains.gain[i];
+    f->added_ns = g->added;
+    f->spread = wr_gain_interval(g, &f->low_ns, &f->high_ns);
+    if (f->spread && f->high_ns > f->cost_ns && f->cost_ns >= f->saving_ns) f->high_ns = f->cost_ns;
+    x->f->saving_ns = capped_sum(x->f->saving_ns, g->added);
+    if (f->certainty != WR_POSSIBLE)
+      x->f->sure_saving_ns = capped_sum(x->f->sure_saving_ns, g->added);
+  }
+}
+
+/* Findings are in order. */
 static weir_status add_up(search *x)
 {
-  if (x->claims.incomplete)
-    return weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", x->file);
-  weir_status s = wr_run_each(&x->claims, take_claim, x);
-  add_most(x);
+  x->no_time = NO_TIME;
+  x->rank = calloc(x->f->count + 1, sizeof(*x->rank));
+  if (!x->rank || !wr_gains_open(&x->gains, x->f->count)) return no_memory(x);
+  for (size_t i = 0; i < x->f->count; i++)
+    x->rank[x->f->finding[i].made] = i;
+  weir_status s = no_room(x, &x->claims);
+  if (!s) s = wr_run_each(&x->claims, take_claim, x);
+  x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
+  wr_run_drop(&x->claims);
+  if (!s) s = no_room(x, &x->pieces);
+  if (!s) s = wr_run_each(&x->pieces, take_piece, &x->gains);
+  wr_gains_end(&x->gains);
+  if (!s) take_gains(x);
   return s;
 }
 
@@ -1058,10 +1122,10 @@ weir_status wr_findings_end(wr_findings_pass *x)
   weir_status s = prepare_rules(x);
   for (; !s && x->running < x->f->rules.count; x->running++)
     s = run_rule(x, &x->f->rules.rule[x->running]);
-  if (!s) s = add_up(x);
-  if (o->progress) o->progress(o->progress_context, NULL, 0, 0);
   if (!s && x->f->count)
     qsort_r(x->f->finding, x->f->count, sizeof(*x->f->finding), by_weight, x->f);
+  if (!s) s = add_up(x);
+  if (o->progress) o->progress(o->progress_context, NULL, 0, 0);
   return s;
 }
 

@@ -2,8 +2,8 @@
  *
  * A rule's SELECT gives one row an *avoidable operation*; those of one rule, one place in the program
  * and one certainty are one finding. Findings overlap: an operation that two rules found can be
- * avoided once, so what all of them save together is the union of the operations, each with the
- * most that any rule says it saves.
+ * avoided once, so what all of them save together is the union of the time that each saves, and a
+ * finding has what it adds to those in front of it (gains.h).
  *
  * Words: cost: what the operations take of a thread's time; saving: what the run gains without them,
  * which for a wait is at most what the host could have done meanwhile. */
@@ -50,6 +50,10 @@ typedef struct wr_finding {
   uint64_t cost_ns, saving_ns, saving_bytes, count;
   uint64_t slow_count,
       slow_ns; /* operations that took far longer than the others; theirs that is in no saving */
+  uint64_t added_ns; /* what it gains when all that stand in front of it are done (gains.h) */
+  bool spread;       /* there is an interval of the saving: */
+  uint64_t low_ns, high_ns; /* its ends, at 95 % */
+  size_t made;              /* its number, from 1, among all before they were in order */
   wr_finding_site site[WR_FINDING_SITES]; /* the first is where; several: small ones together */
   size_t sites, more_sites;               /* those there are; those left out */
   char *range;                            /* owned: the NVTX range that has most of it, NULL none */
@@ -69,11 +73,12 @@ typedef struct wr_findings {
   size_t removed_count, removed_capacity;
   wr_unjudged_rule *unjudged; /* owned */
   size_t unjudged_count, unjudged_capacity;
-  size_t late;                     /* of them, those that took too long */
-  uint64_t saving_ns, moved_bytes; /* of all findings together */
-  uint64_t sure_saving_ns;         /* of those that are certain or likely */
-  uint64_t duration_ns;            /* of the run */
-  const char *unavailable;         /* why nothing was judged, or NULL */
+  size_t late; /* of them, those that took too long */
+  uint64_t saving_ns,
+      moved_bytes;         /* of all findings together: time that several gain counts once */
+  uint64_t sure_saving_ns; /* of those that are certain or likely */
+  uint64_t duration_ns;    /* of the run */
+  const char *unavailable; /* why nothing was judged, or NULL */
   wr_min_cost min;
 } wr_findings;
 

@@ -64,6 +64,8 @@ START_TEST(an_operation_that_two_rules_find_is_saved_once)
   ck_assert_uint_eq(f.finding[0].saving_ns, 800);
   ck_assert_uint_eq(f.finding[1].saving_ns, 200);
   ck_assert_uint_eq(f.finding[1].cost_ns, 800);
+  ck_assert_uint_eq(f.finding[0].added_ns, 800);
+  ck_assert_uint_eq(f.finding[1].added_ns, 0);
   wr_findings_free(&f);
 }
 END_TEST
@@ -100,6 +102,8 @@ START_TEST(an_interrupted_operation_stands_for_no_other)
   ck_assert_uint_eq(f.finding[0].saving_ns, 21 * 1000);
   ck_assert_uint_eq(f.finding[0].slow_count, 1);
   ck_assert_uint_eq(f.finding[0].slow_ns, 500000 - 1000);
+  ck_assert(f.finding[0].spread && f.finding[0].low_ns == 21 * 1000 &&
+            f.finding[0].high_ns == 21 * 1000);
   ck_assert_uint_eq(f.saving_ns, 21 * 1000);
   ck_assert_uint_eq(f.sure_saving_ns, f.finding[0].certainty == WR_POSSIBLE ? 0 : 21 * 1000);
   wr_findings_free(&f);

@@ -22,13 +22,18 @@ function siteLines(site) {
 
 function savingText(finding) {
   const parts = [];
-  if (finding.saving_ns) parts.push(`${formatTime(finding.saving_ns)} (${formatPercent(finding.saving_ns, runEnd())} of the run)`);
+  const interval = Number.isFinite(finding.low_ns) && Number.isFinite(finding.high_ns)
+    ? `${formatTime(finding.low_ns)} to ${formatTime(finding.high_ns)}, ` : '';
+  if (finding.saving_ns) parts.push(`${formatTime(finding.saving_ns)} (${interval}${formatPercent(finding.saving_ns, runEnd())} of the run)`);
   if (finding.saving_bytes) parts.push(formatBytes(finding.saving_bytes));
   return parts.length ? `saves up to ${parts.join(' and ')}` : 'saves no time by itself';
 }
 
-function factsOf(finding) {
-  const parts = [savingText(finding), finding.count === 1 ? 'once' : `${formatCount(finding.count)} times`];
+function factsOf(finding, number) {
+  const parts = [savingText(finding)];
+  if (number > 1 && finding.added_ns < finding.saving_ns * 0.95)
+    parts.push(`${formatTime(finding.added_ns)} of it once those above are done`);
+  parts.push(finding.count === 1 ? 'once' : `${formatCount(finding.count)} times`);
   if (finding.device !== null && finding.device !== undefined) parts.push(`device ${finding.device}`);
   if (finding.range) parts.push(`in range ${cleanName(finding.range, 120)}`);
   return parts.join(' · ');
@@ -47,7 +52,7 @@ function findingCard(finding, number, follow) {
     make('div', { class: 'finding-head' },
       make('h3', {}, `${number}. ${title}`),
       make('span', { class: `chip ${certainty}` }, certainty)),
-    make('p', { class: 'saving' }, factsOf(finding)),
+    make('p', { class: 'saving' }, factsOf(finding, number)),
     make('ul', { class: 'sites' }, sites.map(siteLines)),
     make('p', { class: 'fix' }, cleanName(finding.fix ?? '', 1000)),
     frames.length ? make('button', { type: 'button', class: 'follow', click: () => follow(place, finding), 'aria-label': `Show the stacks of finding ${number}` }, 'Show its stacks') : null);
