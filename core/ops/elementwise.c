@@ -425,7 +425,7 @@ static __attribute__((cold)) weir_status run_recorded(weir_tensor **out, const e
 }
 
 /* The row of an operation on tensors, AUTOCAST_ROWS: none. */
-static enum autocast_row row_of(weir_op op)
+static enum autocast_row autocast_row_of(weir_op op)
 {
   switch ((int)op) {
   case WEIR_OP_ACOS:
@@ -462,7 +462,7 @@ static __attribute__((cold)) weir_status run_autocast(weir_tensor **out, const e
 {
   elementwise_call c = *e;
   autocast_held held __attribute__((cleanup(autocast_end))) = {0};
-  enum autocast_row row = row_of(e->op);
+  enum autocast_row row = autocast_row_of(e->op);
   weir_status st = WEIR_OK;
   for (int i = 0; i < e->count; i++)
     if (e->numbers >> i & 1) c.t[i] = NULL;

@@ -65,7 +65,7 @@ weir_status weir_bincount(weir_tensor **out, const weir_tensor *a, const weir_te
 
 /* The range that is meant by both ends being alike: that of the elements; of one value, 1 to each
  * side. */
-static weir_status range_of(double *least, double *most, const weir_tensor *a)
+static weir_status range_of_elements(double *least, double *most, const weir_tensor *a)
 {
   weir_scalar low, high;
   if (*least == *most && a->numel) {
@@ -104,7 +104,7 @@ static weir_status check_histc(const weir_tensor *a, int64_t bins, double *min, 
   if (bins < 1)
     return fail_invalid("weir.histogram(): bins must be > 0, but got %lld for dimension 0",
                         (long long)bins);
-  weir_status st = range_of(min, max, a);
+  weir_status st = range_of_elements(min, max, a);
   if (!st && !dtype_is_floating(d)) st = not_implemented("histogram_%s", device_of_tensor(a), d);
   return st;
 }

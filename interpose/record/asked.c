@@ -93,7 +93,7 @@ static whole_table *begin_table(thread_state *t)
   return table;
 }
 
-static whole_table *table_of(thread_state *t)
+static whole_table *own_whole_table(thread_state *t)
 {
   whole_table *w = t->asked ? whole(t) : begin_table(t);
   uint32_t epoch = atomic_load(&process_epoch);
@@ -168,7 +168,7 @@ static void count_looked_at(asked_place *p, asked_slot *s)
 asked_slot *asked_look(uint16_t api, uintptr_t from)
 {
   int kept = errno;
-  whole_table *w = table_of(&thread_self);
+  whole_table *w = own_whole_table(&thread_self);
   asked_slot *s = w && !is_known_own(w, from) ? slot_of(w, api, from) : NULL;
   errno = kept;
   if (!s) return NULL;
@@ -189,7 +189,7 @@ static bool is_due(const asked_place *p)
   return p->total >= ENOUGH && p->info.calls >= (p->recorded ? share : 1);
 }
 
-static uint64_t median_of(const uint32_t *times, uint32_t count)
+static uint64_t typical_of(const uint32_t *times, uint32_t count)
 {
   uint32_t sorted[RECENT] = {0};
   for (uint32_t i = 0, at; i < count; i++) {
@@ -209,7 +209,7 @@ static void write_record(thread_state *t, asked_place *p, uint64_t event)
                       .src_device = WEIR_DEVICE_NONE,
                       .a = event};
   uint32_t recent = p->info.timed < RECENT ? p->info.timed : RECENT;
-  if (recent) p->info.typical = median_of(p->recent, recent);
+  if (recent) p->info.typical = typical_of(p->recent, recent);
   const asked_info written = p->info;
   if (!spool_writer_extended(&t->writer, WEIR_EV_ASKED, &head, &written, sizeof written)) return;
   p->info = (asked_info){.from = written.from, .api = written.api, .typical = written.typical};

@@ -313,7 +313,7 @@ static CUresult send_pieces(pair *p, const staging_peer_copy *c)
   return r == CUDA_SUCCESS ? joined : r;
 }
 
-static bool is_idle(const pair *p)
+static bool pair_is_idle(const pair *p)
 {
   return !p->made || WEIR_HELPER(cuEventQuery)(p->half[DESTINATION].last) == CUDA_SUCCESS;
 }
@@ -347,7 +347,7 @@ static CUresult copy_end_bytes(const pair *p, const staging_peer_copy *c, size_t
 /* False: the driver's. Lock held. */
 static bool run_peer_copy(pair *p, const staging_peer_copy *c, CUresult *result)
 {
-  bool idle = is_idle(p);
+  bool idle = pair_is_idle(p);
   if (!idle && !in_line(p, c)) return false;
   if (!ensure_slots(p, c->bytes, idle)) return false;
   staging_peer_copy middle = *c;

@@ -47,7 +47,7 @@ __attribute__((format(printf, 3, 4))) static weir_status wrong(const parser *p, 
   return weir_fail(WEIR_EINVAL, "%s, column %zu: %s", p->where, column, text);
 }
 
-static weir_status no_memory(void)
+static weir_status no_memory_for_conditions(void)
 {
   return weir_fail(WEIR_ENOMEM, "reading conditions: out of host memory");
 }
@@ -144,7 +144,7 @@ static weir_status read_name(parser *p, wr_condition *c)
   if (p->at == p->end || *p->at != '"')
     return wrong(p, from, "a name in double quotes belongs here, not %s", word_at(p).text);
   char *name = malloc((size_t)(p->end - p->at) + 1);
-  if (!name) return no_memory();
+  if (!name) return no_memory_for_conditions();
   for (p->at++; p->at < p->end && *p->at != '"'; p->at++) {
     bool escaped = *p->at == '\\' && p->at + 1 < p->end && (p->at[1] == '"' || p->at[1] == '\\');
     p->at += escaped;
@@ -155,7 +155,7 @@ static weir_status read_name(parser *p, wr_condition *c)
   if (p->at == p->end) return wrong(p, from, "the name that begins here has no second quote");
   p->at++;
   if (!n) return wrong(p, from, "the name is empty");
-  return c->name ? WEIR_OK : no_memory();
+  return c->name ? WEIR_OK : no_memory_for_conditions();
 }
 
 static weir_status read_device(parser *p, wr_condition *c)
@@ -325,7 +325,7 @@ static weir_status read_condition(parser *p)
   wr_conditions *all = p->out;
   const char *from = p->at;
   if (!wr_grow(&all->condition, &all->capacity, all->count + 1, sizeof(*all->condition)))
-    return no_memory();
+    return no_memory_for_conditions();
   wr_condition *c = &all->condition[all->count++];
   *c = (wr_condition){.line = p->line};
   weir_status s = read_scope(p, c);
@@ -343,7 +343,7 @@ static weir_status read_condition(parser *p)
     end--;
   c->text = wr_text(from, (size_t)(end - from), true);
   skip_blanks(p);
-  return c->text ? WEIR_OK : no_memory();
+  return c->text ? WEIR_OK : no_memory_for_conditions();
 }
 
 static weir_status read_list(parser *p)
@@ -414,7 +414,7 @@ weir_status wr_conditions_of_file(wr_conditions *out, const char *path)
   if (fd < 0) return weir_fail(WEIR_EINVAL, "%s is no file of text of 1 byte to 1 MiB", path);
   size_t bytes = (size_t)file.st_size;
   char *text = malloc(bytes + 1);
-  weir_status s = text ? read_bytes(fd, text, bytes, path) : no_memory();
+  weir_status s = text ? read_bytes(fd, text, bytes, path) : no_memory_for_conditions();
   (void)close(fd);
   if (!s) s = read_lines(out, path, text, bytes);
   free(text);

@@ -5,7 +5,7 @@
 #include "core/base/map.h"
 #include "reports/base/util.h"
 
-static weir_status no_memory(void)
+static weir_status no_memory_to_compare(void)
 {
   return weir_fail(WEIR_ENOMEM, "comparing traces: out of host memory");
 }
@@ -31,7 +31,7 @@ static const char *path_part(const char *path, how by)
   return by == EXACTLY ? path : by == BY_FOLDER ? wr_short_path(path) : wr_file_name(path);
 }
 
-static uint64_t key_of(const wr_subject *x, how by)
+static uint64_t subject_key(const wr_subject *x, how by)
 {
   uint64_t key = wr_hash_text(hash_mix(hash_mix(2, (uint64_t)x->of), (uint64_t)x->device), x->name);
   if (x->of != WR_OF_SITE) return wr_hash_text(key, x->domain);
@@ -47,8 +47,8 @@ static weir_status map_free_ones(hash_map *map, const wr_figures *f, const bool 
   for (size_t i = 0; i < f->count; i++) {
     bool added;
     if (taken[i] || (by != EXACTLY && f->subject[i].of != WR_OF_SITE)) continue;
-    uint64_t *at = hash_map_place(map, key_of(&f->subject[i], by), &added);
-    if (!at) return no_memory();
+    uint64_t *at = hash_map_place(map, subject_key(&f->subject[i], by), &added);
+    if (!at) return no_memory_to_compare();
     *at = added ? i + 1 : SEVERAL;
   }
   return WEIR_OK;
@@ -95,7 +95,7 @@ static weir_status match_subjects(wr_diff *d)
   matching m = {calloc(d->a.count + 1, sizeof(*m.a)), calloc(d->b.count + 1, sizeof(*m.b)),
                 calloc(d->a.count + 1, sizeof(*m.of_a))};
   d->pair = calloc(d->a.count + d->b.count + 1, sizeof(*d->pair));
-  weir_status s = m.a && m.b && m.of_a && d->pair ? WEIR_OK : no_memory();
+  weir_status s = m.a && m.b && m.of_a && d->pair ? WEIR_OK : no_memory_to_compare();
   for (how by = EXACTLY; !s && by <= BY_FILE_NAME; by++)
     s = pair_up(&d->a, &d->b, by, &m);
   if (!s) list_pairs(d, &m);
@@ -174,7 +174,7 @@ static weir_status match_findings(wr_diff *d)
   if (good) sort_by_fate(d, scratch);
   free(taken);
   free(scratch);
-  return good ? WEIR_OK : no_memory();
+  return good ? WEIR_OK : no_memory_to_compare();
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ typedef struct gathering {
   hash_map wasted;   /* hash of rule, function and file -> index */
 } gathering;
 
-static weir_status no_memory(const wr_figures *f)
+static weir_status no_memory_for_figures(const wr_figures *f)
 {
   return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", f->path ? f->path : "it");
 }
@@ -30,7 +30,7 @@ static bool lines_add(wr_lines *l, int line)
   return true;
 }
 
-static int by_number(const void *left, const void *right)
+static int by_line(const void *left, const void *right)
 {
   int a = *(const int *)left, b = *(const int *)right;
   return (a > b) - (a < b);
@@ -40,7 +40,7 @@ static int by_number(const void *left, const void *right)
 static void order_lines(wr_lines *l)
 {
   size_t kept = 0;
-  if (l->count > 1) qsort(l->line, l->count, sizeof(*l->line), by_number);
+  if (l->count > 1) qsort(l->line, l->count, sizeof(*l->line), by_line);
   for (size_t i = 0; i < l->count; i++)
     if (!kept || l->line[kept - 1] != l->line[i]) l->line[kept++] = l->line[i];
   l->count = kept;
@@ -136,7 +136,8 @@ static weir_status take_sites(gathering *g, const wr_sites *list, const site_fig
   for (size_t i = 0; i < list->count; i++) {
     const wr_site *s = &list->site[i];
     wr_subject *x = site_of(g, &(spot){s->function, s->file, s->module, s->line});
-    if (!x || !lines_add(&x->lines[how->lines], s->file ? s->line : 0)) return no_memory(g->f);
+    if (!x || !lines_add(&x->lines[how->lines], s->file ? s->line : 0))
+      return no_memory_for_figures(g->f);
     x->known = s->known;
     if (how->calls >= 0) add_value(x, (wr_metric)how->calls, s->calls);
     if (how->bytes >= 0) add_value(x, (wr_metric)how->bytes, s->bytes);
@@ -209,8 +210,8 @@ static void add_sum(wr_subject *x, wr_metric m, const void *sums, int offset)
     add_value(x, m, *(const uint64_t *)(const void *)((const char *)sums + offset));
 }
 
-static void put_sums(wr_subject *x, const wr_totals *run, const wr_device_totals *device,
-                     const wr_range_sum *range)
+static void put_metric_totals(wr_subject *x, const wr_totals *run, const wr_device_totals *device,
+                              const wr_range_sum *range)
 {
   for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
     const struct figure_source *from = &sources[i];
@@ -247,15 +248,15 @@ static weir_status gather_run(gathering *g)
 {
   wr_figures *f = g->f;
   wr_subject *x = add_subject(f, WR_OF_RUN);
-  if (!x || !(x->name = wr_format("%s", ""))) return no_memory(f);
-  put_sums(x, &g->m->total, NULL, NULL);
+  if (!x || !(x->name = wr_format("%s", ""))) return no_memory_for_figures(f);
+  put_metric_totals(x, &g->m->total, NULL, NULL);
   put_rest_of_run(x, g->m);
   for (int i = 0; i < WR_HOST; i++) {
     if (!g->m->devices[i].seen) continue;
     x = add_subject(f, WR_OF_DEVICE);
-    if (!x || !(x->name = wr_format("%s", ""))) return no_memory(f);
+    if (!x || !(x->name = wr_format("%s", ""))) return no_memory_for_figures(f);
     x->device = i;
-    put_sums(x, NULL, &g->m->devices[i].total, NULL);
+    put_metric_totals(x, NULL, &g->m->devices[i].total, NULL);
   }
   return WEIR_OK;
 }
@@ -265,11 +266,11 @@ static weir_status gather_ranges(gathering *g)
   for (size_t i = 0; i < g->m->ranges.count; i++) {
     const wr_range_sum *r = &g->m->ranges.sum[i];
     wr_subject *x = add_subject(g->f, WR_OF_RANGE);
-    if (!x) return no_memory(g->f);
+    if (!x) return no_memory_for_figures(g->f);
     x->name = wr_format("%s", r->text);
     x->domain = wr_format("%s", r->domain);
-    if (!x->name || !x->domain) return no_memory(g->f);
-    put_sums(x, NULL, NULL, r);
+    if (!x->name || !x->domain) return no_memory_for_figures(g->f);
+    put_metric_totals(x, NULL, NULL, r);
   }
   return WEIR_OK;
 }
@@ -307,7 +308,7 @@ static weir_status take_waste(gathering *g, const wr_finding *x)
   uint64_t key = hash_spot(wr_hash_text(6, x->rule->id), &at);
   uint64_t *known = hash_map_place(&g->wasted, key, &added);
   if (!known || !wr_grow(&f->wasted, &f->wasted_capacity, f->wasted_count + 1, sizeof(*f->wasted)))
-    return no_memory(f);
+    return no_memory_for_figures(f);
   if (added) {
     *known = f->wasted_count;
     f->wasted[f->wasted_count++] = (wr_wasted){.rule = x->rule,
@@ -316,11 +317,11 @@ static weir_status take_waste(gathering *g, const wr_finding *x)
                                                .file = at.file ? wr_format("%s", at.file) : NULL};
   }
   wr_wasted *w = &f->wasted[*known];
-  if (!w->function || (at.file && !w->file)) return no_memory(f);
+  if (!w->function || (at.file && !w->file)) return no_memory_for_figures(f);
   if (x->certainty < w->certainty) w->certainty = x->certainty;
   w->cost_ns += x->cost_ns, w->saving_ns += x->saving_ns;
   w->saving_bytes += x->saving_bytes, w->count += x->count, w->findings++;
-  return lines_add(&w->lines, at.file ? at.line : 0) ? WEIR_OK : no_memory(f);
+  return lines_add(&w->lines, at.file ? at.line : 0) ? WEIR_OK : no_memory_for_figures(f);
 }
 
 static void count_finding(wr_subject *x, const wr_finding *f)
@@ -348,7 +349,7 @@ static weir_status count_at_sites(gathering *g, const wr_finding *x)
     size_t before = 0;
     if (!s->count) continue;
     wr_subject *site = site_of(g, &(spot){s->function, s->file, module_of(g, s), s->line});
-    if (!site) return no_memory(g->f);
+    if (!site) return no_memory_for_figures(g->f);
     size_t at = (size_t)(site - g->f->subject);
     while (before < count && seen[before] != at)
       before++;
@@ -394,7 +395,7 @@ static weir_status gather(wr_figures *f, const wr_model *m)
   f->path = wr_text(m->path, strlen(m->path), true);
   f->command = wr_format("%s", m->command ? m->command : "");
   f->finished = m->finished;
-  if (!f->path || !f->command) return no_memory(f);
+  if (!f->path || !f->command) return no_memory_for_figures(f);
   weir_status s = gather_run(&g);
   if (!s) s = gather_sites(&g);
   if (!s) s = gather_findings(&g);

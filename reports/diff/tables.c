@@ -152,7 +152,7 @@ static bool is_worth_a_row(const wr_diff *d, wr_metric m, const wr_pair *x)
   return wr_subject_value(x->a, m) || wr_subject_value(x->b, m);
 }
 
-static void add_run(const diff_builder *x)
+static void add_run_metrics(const diff_builder *x)
 {
   static const wr_column columns[] = {OF_BOTH_SIDES};
   wr_named_table *t = WR_TABLE(x->t, "run", "Run", columns);
@@ -453,7 +453,7 @@ void wr_diff_tables(wr_tables *t, const wr_diff *d, int top, bool any_width)
   wr_named_table *traces = wr_tables_add_sentences(t, "traces", "");
   add_trace(traces, "A", &d->a);
   add_trace(traces, "B", &d->b);
-  add_run(&x);
+  add_run_metrics(&x);
   add_devices(&x);
   add_findings(&x);
   for (size_t i = 0; i < sizeof(by_site) / sizeof(by_site[0]); i++)

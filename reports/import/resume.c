@@ -357,7 +357,7 @@ static void resume_timeline(wr_spool *s)
   s->line.asked = s->asked_kept;
 }
 
-static weir_status find_process(wr_spool *s)
+static weir_status find_spool_process(wr_spool *s)
 {
   return wr_db_number_of(&s->im->db,
                          "SELECT process FROM resume WHERE what = 0 AND key = 0 AND value = ?1"
@@ -390,7 +390,7 @@ weir_status importer_knows(trace_importer *im, const char *spool_path, bool *kno
   if (*known) return WEIR_OK;
   weir_status st = spool_reader_open(&s.reader, spool_path, false);
   if (st) return st;
-  st = find_process(&s);
+  st = find_spool_process(&s);
   spool_reader_close(s.reader);
   if (!st && !s.process) st = same_folder(im, spool_path, &s.process);
   *known = s.process != 0;
@@ -399,7 +399,7 @@ weir_status importer_knows(trace_importer *im, const char *spool_path, bool *kno
 
 weir_status wr_resume_spool(wr_spool *s, bool *known)
 {
-  weir_status st = find_process(s);
+  weir_status st = find_spool_process(s);
   *known = s->process != 0;
   if (st || !*known) return st;
   st = each_row(s, "SELECT what, key, value FROM resume WHERE process = ?1 AND ?2 = 0", 0,

@@ -28,7 +28,7 @@ static void put_duration(FILE *out, const wr_field *v)
 }
 
 /* " 4.00 MiB host_to_device": a value with a blank before it, if there is one. */
-static void put_field(FILE *out, const char *before, const wr_field *v)
+static void put_worded_field(FILE *out, const char *before, const wr_field *v)
 {
   if (v->type == WR_FIELD_NONE) return;
   (void)fprintf(out, " %s", before);
@@ -51,17 +51,17 @@ static void put_name(FILE *out, const wr_field *v)
 
 static void put_memory(FILE *out, const listing_row *row)
 {
-  put_field(out, "", &row->at[LISTING_direction]);
-  put_field(out, "", &row->at[LISTING_source_memory]);
+  put_worded_field(out, "", &row->at[LISTING_direction]);
+  put_worded_field(out, "", &row->at[LISTING_source_memory]);
   if (row->at[LISTING_source_memory].type != WR_FIELD_NONE) (void)fputs(" →", out);
-  put_field(out, "", &row->at[LISTING_memory]);
+  put_worded_field(out, "", &row->at[LISTING_memory]);
 }
 
 static void put_launch(FILE *out, const listing_row *row)
 {
   const wr_field *v = row->at;
   if (v[LISTING_grid_x].type == WR_FIELD_NONE) return;
-  put_field(out, "", &v[LISTING_kernel]);
+  put_worded_field(out, "", &v[LISTING_kernel]);
   (void)fprintf(out, " grid %" PRId64 "×%" PRId64 "×%" PRId64, v[LISTING_grid_x].whole,
                 v[LISTING_grid_y].whole, v[LISTING_grid_z].whole);
 }
@@ -72,29 +72,29 @@ static void put_what(FILE *out, const listing_row *row)
   if (v[LISTING_bytes].type == WR_FIELD_WHOLE)
     (void)fprintf(out, " %s", wr_bytes((uint64_t)v[LISTING_bytes].whole).text);
   put_memory(out, row);
-  put_field(out, "", &v[LISTING_action]);
-  put_field(out, "waits for: ", &v[LISTING_waits_for]);
-  put_field(out, "polls: ", &v[LISTING_count]);
+  put_worded_field(out, "", &v[LISTING_action]);
+  put_worded_field(out, "waits for: ", &v[LISTING_waits_for]);
+  put_worded_field(out, "polls: ", &v[LISTING_count]);
   put_launch(out, row);
   put_name(out, &v[LISTING_handle_name]);
-  put_field(out, "at ", &v[LISTING_pointer]);
+  put_worded_field(out, "at ", &v[LISTING_pointer]);
   put_name(out, &v[LISTING_memory_name]);
-  put_field(out, "device ", &v[LISTING_device]);
+  put_worded_field(out, "device ", &v[LISTING_device]);
   put_name(out, &v[LISTING_device_name]);
   if (v[LISTING_device_ns].type == WR_FIELD_WHOLE && v[LISTING_device_ns].whole >= 0)
     (void)fprintf(out, " for %s", wr_duration((uint64_t)v[LISTING_device_ns].whole).text);
-  put_field(out, "from device ", &v[LISTING_source_device]);
-  put_field(out, "stream ", &v[LISTING_stream]);
+  put_worded_field(out, "from device ", &v[LISTING_source_device]);
+  put_worded_field(out, "stream ", &v[LISTING_stream]);
   put_name(out, &v[LISTING_stream_name]);
-  put_field(out, "reason: ", &v[LISTING_reason]);
+  put_worded_field(out, "reason: ", &v[LISTING_reason]);
   if (v[LISTING_captured].whole) (void)fputs(" captured", out);
   if (v[LISTING_cached].whole) (void)fputs(" cached", out);
   if (v[LISTING_staged].whole) (void)fputs(" staged", out);
-  if (v[LISTING_status].whole) put_field(out, "status ", &v[LISTING_status]);
-  put_field(out, "thread: ", &v[LISTING_thread_name]);
-  put_field(out, "range: ", &v[LISTING_range]);
-  if (v[LISTING_caller].type == WR_FIELD_TEXT) put_field(out, "in ", &v[LISTING_caller]);
-  put_field(out, "", &v[LISTING_file]);
+  if (v[LISTING_status].whole) put_worded_field(out, "status ", &v[LISTING_status]);
+  put_worded_field(out, "thread: ", &v[LISTING_thread_name]);
+  put_worded_field(out, "range: ", &v[LISTING_range]);
+  if (v[LISTING_caller].type == WR_FIELD_TEXT) put_worded_field(out, "in ", &v[LISTING_caller]);
+  put_worded_field(out, "", &v[LISTING_file]);
   if (v[LISTING_file].type == WR_FIELD_TEXT && v[LISTING_line].whole)
     (void)fprintf(out, ":%" PRId64, v[LISTING_line].whole);
 }

@@ -187,7 +187,7 @@ static weir_status make_kinds(page_calls *c)
 }
 
 /* What events of a row of `template` are; NULL: there is none. */
-static const page_kind *kind_of(const page_calls *c, int64_t template)
+static const page_kind *page_kind_of(const page_calls *c, int64_t template)
 {
   size_t at = wr_events_template(c->calls, template);
   return at < c->kinds ? &c->kind[at] : NULL;
@@ -252,7 +252,7 @@ static weir_status keep_undecided(page_calls *c, size_t kind, int64_t start, int
   return WEIR_OK;
 }
 
-static wr_first_call first_call(const page_kind *k, int64_t start, int64_t ns)
+static wr_first_call first_call_of_page(const page_kind *k, int64_t start, int64_t ns)
 {
   return (wr_first_call){.process = k->process,
                          .thread = k->thread,
@@ -270,7 +270,7 @@ static weir_status take_event(void *context, const wr_event *e)
   if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
   if (!c->kind[e->at].listed) return WEIR_OK;
   const page_kind *k = &c->kind[e->at];
-  wr_first_call call = first_call(k, e->start, e->ns);
+  wr_first_call call = first_call_of_page(k, e->start, e->ns);
   bool maybe = false;
   if (!wr_firsts_take(&c->firsts, &call, &maybe)) return wr_db_out_of_memory(c->db);
   weir_status s = add_count(c, k, e);
@@ -295,7 +295,7 @@ static weir_status decide(page_calls *c)
   for (size_t i = 0; !s && i < c->undecided_count; i++) {
     const page_undecided *u = &c->undecided[i];
     const page_kind *k = &c->kind[u->kind];
-    wr_first_call call = first_call(k, u->start, u->ns);
+    wr_first_call call = first_call_of_page(k, u->start, u->ns);
     s = add_time(c, k, u->start, u->ns, wr_firsts_made(&c->firsts, &call));
   }
   return s;
@@ -309,7 +309,7 @@ enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2 }; /* CUgraphNodeType */
 static weir_status take_graph(void *context, sqlite3_stmt *q)
 {
   page_calls *c = context;
-  const page_kind *of = kind_of(c, sqlite3_column_int64(q, 0));
+  const page_kind *of = page_kind_of(c, sqlite3_column_int64(q, 0));
   uint64_t times = (uint64_t)sqlite3_column_int64(q, 2) * (uint64_t)sqlite3_column_int64(q, 10);
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4) * times;
   if (!of) return WEIR_OK;
@@ -433,7 +433,7 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
   page_calls *c = context;
   int work = sqlite3_column_int(q, 2);
   bool of_call = sqlite3_column_type(q, 11) != SQLITE_NULL;
-  const page_kind *of = of_call ? kind_of(c, sqlite3_column_int64(q, 11)) : NULL;
+  const page_kind *of = of_call ? page_kind_of(c, sqlite3_column_int64(q, 11)) : NULL;
   page_kind k = kind_of_work(of, work, sqlite3_column_int64(q, 3));
   if (work == 1 && !k.route && sqlite3_column_type(q, 14) != SQLITE_NULL) {
     uint64_t key = node_key(sqlite3_column_int64(q, 14), sqlite3_column_int64(q, 3));

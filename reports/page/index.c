@@ -526,7 +526,7 @@ static void put_place(index_writer *w, const char *before, int device)
     put_number(w, before, device);
 }
 
-static int by_number(const void *left, const void *right)
+static int by_route_number(const void *left, const void *right)
 {
   const page_route *a = left, *b = right;
   return a->number < b->number ? -1 : a->number > b->number;
@@ -537,7 +537,7 @@ static void put_matrix(index_writer *w)
 {
   const page_calls *c = w->p->calls;
   const char *comma = "";
-  if (c->routes) qsort(c->route, c->routes, sizeof(*c->route), by_number);
+  if (c->routes) qsort(c->route, c->routes, sizeof(*c->route), by_route_number);
   (void)fputs(",\n\"matrix\":[", w->to);
   for (size_t i = 0; i < c->routes; i++) {
     const page_route *r = &c->route[i];

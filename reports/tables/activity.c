@@ -224,7 +224,7 @@ static void count_wait(activity_pass *p, wr_activity_cell *cell, const one_event
   if (asked || implicit) keep_wait(p->a, c, e, implicit);
 }
 
-static wr_first_call first_call(const wr_template *c, const one_event *e)
+static wr_first_call first_call_of_event(const wr_template *c, const one_event *e)
 {
   return (wr_first_call){.process = c->process,
                          .thread = c->thread,
@@ -252,7 +252,7 @@ static weir_status count_time(activity_pass *p, uint32_t template, const one_eve
 
 static weir_status take_time(activity_pass *p, uint32_t template, const one_event *e)
 {
-  wr_first_call call = first_call(&p->events.templates[template], e);
+  wr_first_call call = first_call_of_event(&p->events.templates[template], e);
   bool maybe = false;
   if (!wr_firsts_take(&p->firsts, &call, &maybe)) return wr_db_out_of_memory(p->db);
   if (!maybe) return count_time(p, template, e, false);
@@ -274,7 +274,7 @@ static one_event read_event(sqlite3_stmt *q, int column)
 }
 
 /* The range that the event is in; they are in the same order. 0: none. */
-static int64_t range_of(activity_pass *p, int64_t event)
+static int64_t range_of_event(activity_pass *p, int64_t event)
 {
   while (p->more_ranges && p->in_ranges.id < event)
     p->more_ranges = wr_rows_next(&p->in_ranges);
@@ -288,7 +288,7 @@ static weir_status take_event(void *context, const wr_event *x)
   const wr_template *c = x->t;
   if (c->kind == WEIR_EV_CACHE) return WEIR_OK; /* no call */
   one_event e = {.start = x->start, .ns = x->ns, .bytes = x->bytes};
-  if (p->ranges) e.range = range_of(p, x->id);
+  if (p->ranges) e.range = range_of_event(p, x->id);
   if (c->done && wr_scope_has(p->scope, c->process, e.start, e.range)) {
     wr_activity_cell *cell = cell_of(p, template, name_of_range(p, e.range), NULL);
     if (!cell) return wr_db_out_of_memory(p->db);
@@ -319,7 +319,7 @@ static weir_status load_events(activity_pass *p)
   weir_status s = walk_events(p);
   for (size_t i = 0; !s && i < p->undecided_count; i++) {
     const undecided_wait *u = &p->undecided[i];
-    wr_first_call call = first_call(&p->events.templates[u->template], &u->e);
+    wr_first_call call = first_call_of_event(&p->events.templates[u->template], &u->e);
     s = count_time(p, u->template, &u->e, wr_firsts_made(&p->firsts, &call));
   }
   return s;

@@ -77,7 +77,7 @@ static weir_status take_name(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static int by_number(const void *left, const void *right)
+static int by_numbered(const void *left, const void *right)
 {
   const wr_numbered *a = left, *b = right;
   return a->number < b->number ? -1 : a->number > b->number;
@@ -87,7 +87,8 @@ static const char *name_of(const wr_groups *g, int kind, uint64_t number)
 {
   wr_numbered key = {.number = number};
   const wr_numbered *found =
-      g->names[kind] ? bsearch(&key, g->name[kind], g->names[kind], sizeof(key), by_number) : NULL;
+      g->names[kind] ? bsearch(&key, g->name[kind], g->names[kind], sizeof(key), by_numbered)
+                     : NULL;
   return found ? found->name : NULL;
 }
 
@@ -126,7 +127,7 @@ static weir_status load_names(wr_groups *g)
       continue; /* the column: not in a trace of an older Weir */
     name_load l = {g, i};
     s = wr_db_each(g->db, queries[i], take_name, &l);
-    if (g->names[i]) qsort(g->name[i], g->names[i], sizeof(wr_numbered), by_number);
+    if (g->names[i]) qsort(g->name[i], g->names[i], sizeof(wr_numbered), by_numbered);
   }
   return s;
 }
@@ -169,7 +170,7 @@ static uint64_t hash_words(uint64_t hash, const char *text)
 }
 
 /* The device that something was done on: of a copy the one it writes, or else reads. */
-static int64_t device_of(const wr_template *c)
+static int64_t device_of_template(const wr_template *c)
 {
   return c->device == WR_HOST && c->kind == WEIR_EV_COPY ? c->src_device : c->device;
 }
@@ -183,7 +184,7 @@ static uint64_t number_key(const wr_groups *g, const wr_template *c, int64_t ran
   case WEIR_BY_STREAM:
     return hash_mix(hash_mix(3, (uint64_t)c->process), (uint64_t)c->stream);
   case WEIR_BY_DEVICE:
-    return (uint64_t)device_of(c);
+    return (uint64_t)device_of_template(c);
   case WEIR_BY_THREAD:
     return (uint64_t)c->thread;
   case WEIR_BY_PROCESS:
@@ -268,7 +269,7 @@ static weir_status name_group(wr_groups *g, wr_group *x, const wr_template *c, i
     x->text = stream_words(g, c);
     break;
   case WEIR_BY_DEVICE:
-    x->text = wr_format("%s", wr_device_words(device_of(c), buffer));
+    x->text = wr_format("%s", wr_device_words(device_of_template(c), buffer));
     break;
   case WEIR_BY_THREAD:
     x->text = numbered_words(g, THREADS, c->thread, "(unknown)");

@@ -221,7 +221,7 @@ static weir_status put_groups(const wr_build *b, wr_named_table *t, const wr_mem
   return WEIR_OK;
 }
 
-static weir_status add_groups(const wr_build *b, const wr_memory_sweep *s)
+static weir_status add_memory_groups(const wr_build *b, const wr_memory_sweep *s)
 {
   wr_column columns[12] = {{"at_peak_bytes", "at the peak", WR_COLUMN_BYTES, 0},
                            {"at_peak_blocks", "blocks at the peak", WR_COLUMN_COUNT, 4},
@@ -510,7 +510,7 @@ weir_status wr_build_memory(const wr_build *b)
   st = wr_memory_sweep_load(&s, b->db, b->scope, b->o->by);
   if (!st) {
     add_peaks(b, &s);
-    st = add_groups(b, &s);
+    st = add_memory_groups(b, &s);
     add_slices(b, &s);
     add_kinds(b, &s);
     add_lifetimes(b, &s);

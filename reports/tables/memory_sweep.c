@@ -37,14 +37,14 @@ static bool host_side(const wr_swept_block *b)
          b->class == WEIR_MEM_PAGEABLE;
 }
 
-static wr_held *kind_of(const wr_memory_sweep *s, const wr_swept_block *b)
+static wr_held *held_of_kind(const wr_memory_sweep *s, const wr_swept_block *b)
 {
   return &s->kind[(size_t)b->device * WR_MEMORY_CLASSES + b->class];
 }
 
 /* ---- the blocks ------------------------------------------------------------------------------ */
 
-static weir_status take_process_end(void *context, sqlite3_stmt *q)
+static weir_status take_end_of_process(void *context, sqlite3_stmt *q)
 {
   memory_pass *p = context;
   return hash_map_put(&p->ends, (uint64_t)sqlite3_column_int64(q, 0),
@@ -96,7 +96,7 @@ static weir_status sweep_block(memory_pass *p, const wr_block *from, const wr_te
   return WEIR_OK;
 }
 
-static weir_status take_block(void *context, const wr_block *b)
+static weir_status take_listed_block(void *context, const wr_block *b)
 {
   return b->how != WR_BLOCK_UNKNOWN && b->placed ? sweep_block(context, b, b->t, 0, 0) : WEIR_OK;
 }
@@ -133,14 +133,14 @@ static weir_status take_row(void *context, sqlite3_stmt *q)
                                  " WHERE b.how <> 4 AND b.born IS NOT NULL"
 
 /* Where none is asked for its ranges. */
-static weir_status walk_blocks(memory_pass *p)
+static weir_status take_blocks_in_order(memory_pass *p)
 {
   wr_events events;
   wr_blocks blocks = {0};
   weir_status st = wr_events_open(&events, p->db);
   if (!st) st = wr_blocks_open(&blocks, &events);
   if (!st && blocks.by_pages)
-    st = wr_blocks_each(&blocks, take_block, p);
+    st = wr_blocks_each(&blocks, take_listed_block, p);
   else if (!st)
     st = wr_db_each(p->db, BLOCKS_SQL("0, 0", ""), take_row, p);
   wr_blocks_close(&blocks);
@@ -158,14 +158,14 @@ static weir_status load_blocks(memory_pass *p)
     s = wr_lifetimes_temporary(p->db);
   if (!s)
     s = wr_db_each(p->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL",
-                   take_process_end, p);
+                   take_end_of_process, p);
   if (s) return s;
   return ranges ? wr_db_each(p->db,
                              BLOCKS_SQL("r.range, (SELECT x.name FROM range_row x"
                                         " WHERE x.id = r.range)",
                                         " LEFT JOIN event_range r ON r.event = e.id"),
                              take_row, p)
-                : walk_blocks(p);
+                : take_blocks_in_order(p);
 }
 
 /* ---- what is not of a moment ----------------------------------------------------------------- */
@@ -196,7 +196,7 @@ static void count_blocks(memory_pass *p)
   for (size_t i = 0; i < s->count; i++) {
     const wr_swept_block *b = &s->block[i];
     bool begun = b->start >= p->from, at_end = b->end >= p->to || b->end == INT64_MAX;
-    count_held(kind_of(s, b), b, begun, at_end);
+    count_held(held_of_kind(s, b), b, begun, at_end);
     if (host_side(b)) count_held(&s->host_group[b->group], b, begun, at_end);
     if (!device_side(b)) continue;
     count_held(&s->all, b, begun, at_end);
@@ -210,7 +210,7 @@ static void count_blocks(memory_pass *p)
 
 /* ---- the sweep ------------------------------------------------------------------------------- */
 
-static int by_place(const void *left, const void *right)
+static int by_change_place(const void *left, const void *right)
 {
   const memory_change *a = left, *b = right;
   if (a->place != b->place) return a->place < b->place ? -1 : 1;
@@ -280,7 +280,7 @@ static void apply_change(memory_pass *p, const memory_change *c, int slice, bool
 {
   wr_memory_sweep *s = p->s;
   const wr_swept_block *b = &s->block[c->block];
-  change_held(kind_of(s, b), b, c->begins, counts);
+  change_held(held_of_kind(s, b), b, c->begins, counts);
   if (host_side(b)) change_held(&s->host_group[b->group], b, c->begins, counts);
   if (!device_side(b)) return;
   if (change_held(&s->all, b, c->begins, counts)) p->peak_place = c->place;
@@ -368,7 +368,7 @@ static weir_status sweep_blocks(memory_pass *p)
     change[count++] = (memory_change){b->born, (uint32_t)i, true};
     if (b->died != INT64_MAX) change[count++] = (memory_change){b->died, (uint32_t)i, false};
   }
-  qsort(change, count, sizeof(*change), by_place);
+  qsort(change, count, sizeof(*change), by_change_place);
   settle_ends(p, change, count);
   count_blocks(p);
   set_slices(p);

@@ -30,7 +30,7 @@ static void add_frames(const wr_model *m, wr_named_table *t, const wr_site_stack
   }
 }
 
-static void put_sums(wr_named_table *t, const wr_sums *s)
+static void put_place_sums(wr_named_table *t, const wr_sums *s)
 {
   WR_PUT(t, s->calls, s->bytes, s->ns);
 }
@@ -53,19 +53,19 @@ static void put_stacks(const wr_model *m, wr_named_table *t, const wr_site *x)
       continue;
     }
     wr_table_row(rows);
-    put_sums(rows, &s->sums);
+    put_place_sums(rows, &s->sums);
     wr_table_put(rows, s->implicit);
     if (rows) add_frames(m, rows, s);
   }
   wr_table_put(t, x->stack_count - shown);
-  put_sums(t, &rest);
+  put_place_sums(t, &rest);
 }
 
 static void put_place(const wr_model *m, wr_named_table *t, const wr_site *x, int device, int what)
 {
   wr_table_row(t);
   if (what & OF_DEVICE) wr_put_device(t, device);
-  put_sums(t, &(wr_sums){x->calls, x->bytes, x->ns});
+  put_place_sums(t, &(wr_sums){x->calls, x->bytes, x->ns});
   if (what & OF_CALLS) wr_table_put_text(t, x->api);
   if (what & OF_COPIES) {
     wr_table_put_text(t, wr_direction_name(x->direction));
@@ -150,7 +150,7 @@ void wr_add_model_places(const wr_build *b, const wr_model *m)
     wr_table_row(t);
     wr_table_put_text(t, lists[i].name);
     wr_table_put(t, lists[i].list->all - lists[i].list->count);
-    put_sums(t, &lists[i].list->rest);
+    put_place_sums(t, &lists[i].list->rest);
   }
 }
 

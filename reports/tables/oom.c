@@ -170,7 +170,7 @@ static bool was_there(const wr_swept_block *k, const moment *m)
          (m->at.device < 0 ? k->device != WR_HOST : k->device == m->at.device);
 }
 
-static void take_block(held *h, const wr_swept_block *k)
+static void take_held_block(held *h, const wr_swept_block *k)
 {
   if (wr_mem_taken(k->class)) h->code += k->bytes;
   if (k->class == WEIR_MEM_MANAGED) h->managed += k->bytes;
@@ -190,7 +190,8 @@ static weir_status find_held(const wr_db *db, held *h, const wr_memory_sweep *s,
   for (size_t i = 0; i < h->owners; i++)
     h->owner[i].group = (uint32_t)i;
   for (size_t i = 0; i < s->count; i++)
-    if (was_there(&s->block[i], m) && s->block[i].group < h->owners) take_block(h, &s->block[i]);
+    if (was_there(&s->block[i], m) && s->block[i].group < h->owners)
+      take_held_block(h, &s->block[i]);
   qsort(h->owner, h->owners, sizeof *h->owner, by_owner_bytes);
   qsort(h->block, h->blocks, sizeof(wr_swept_block *), by_block_bytes);
   while (h->owners && !h->owner[h->owners - 1].blocks)
@@ -276,7 +277,7 @@ static void put_part(wr_named_table *t, const char *what, uint64_t bytes, uint64
   wr_table_put_share(t, bytes, whole);
 }
 
-static void add_parts(const wr_build *b, const moment *m, const held *h)
+static void add_held_parts(const wr_build *b, const moment *m, const held *h)
 {
   static const wr_column columns[] = {{"what", "what", WR_COLUMN_TEXT, 0},
                                       {"bytes", "bytes", WR_COLUMN_BYTES, 0},
@@ -297,7 +298,7 @@ static void add_parts(const wr_build *b, const moment *m, const held *h)
   put_part(t, "free", m->free_bytes, m->total_bytes);
 }
 
-static void add_owners(const wr_build *b, const held *h, const wr_groups *g)
+static void add_held_owners(const wr_build *b, const held *h, const wr_groups *g)
 {
   wr_column columns[5] = {{"bytes", "live bytes", WR_COLUMN_BYTES, 0},
                           {"blocks", "blocks", WR_COLUMN_COUNT, 0},
@@ -347,7 +348,7 @@ static void add_releases(const wr_build *b, const moment *m, const held *h, cons
   }
 }
 
-static void add_notes(const wr_build *b, const moment *m, const held *h)
+static void add_oom_notes(const wr_build *b, const moment *m, const held *h)
 {
   if (!m->failed)
     wr_tables_note(b->t,
@@ -373,10 +374,10 @@ static weir_status add_moment(const wr_build *b, const moment *m)
   st = find_held(b->db, &h, &s, m);
   if (!st && m->failed) st = add_request(b, m, &s.groups);
   if (!st) {
-    add_parts(b, m, &h);
-    add_owners(b, &h, &s.groups);
+    add_held_parts(b, m, &h);
+    add_held_owners(b, &h, &s.groups);
     add_releases(b, m, &h, &s.groups);
-    add_notes(b, m, &h);
+    add_oom_notes(b, m, &h);
     st = add_failures(b, m, &s.groups);
   }
   free_held(&h);

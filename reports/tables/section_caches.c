@@ -107,7 +107,7 @@ static void why_line(caches_section *x, const wr_tally *list, const char *what)
   if (used > start) LINE(x, "%s", text);
 }
 
-static void add_waits(caches_section *x, const wr_cache *c)
+static void add_free_waits(caches_section *x, const wr_cache *c)
 {
   if (c->waits_kept)
     LINE(x, "waits: %s host time in %s%s", DURATION(c->waits_kept_ns),
@@ -259,7 +259,7 @@ void wr_section_caches(wr_tables *t, const wr_cache *c, const report_settings *o
   else
     why_line(x, c->missed, "misses");
   if (!whole) why_line(x, c->left, "left to the driver");
-  add_waits(x, c);
+  add_free_waits(x, c);
   add_staging(x, &c->staging[0], "host → device", false);
   add_staging(x, &c->staging[1], "device → host", false);
   add_staging(x, &c->staging[2], "device → device", true);

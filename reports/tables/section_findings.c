@@ -43,7 +43,8 @@ static char *costs(const wr_findings *all, const wr_finding *f)
   return fclose(to) ? NULL : text;
 }
 
-static void add_site(const findings_section *x, const wr_finding *f, const wr_finding_site *s)
+static void add_finding_site(const findings_section *x, const wr_finding *f,
+                             const wr_finding_site *s)
 {
   if (!s->count)
     LINE(x, s->file ? "  with %s  %s:%d" : "  with %s", s->function,
@@ -88,7 +89,7 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
                      : "  nothing of it remains once those above are done",
          DURATION(f->added_ns));
   for (size_t at = 0; at < f->sites; at++)
-    add_site(x, f, &f->site[at]);
+    add_finding_site(x, f, &f->site[at]);
   if (f->more_sites) LINE(x, "  … and %s more", COUNTED(f->more_sites, "place"));
   size_t first = first_of_rule(all, i);
   if (first == i)
@@ -192,7 +193,7 @@ static void add_removed(const findings_section *x, const wr_findings *f)
                : "Removed by Weir in this run: %s (%s), %s",
          r->rule->title, r->rule->id, COUNTED(r->count, "time"), BYTES(bytes));
     for (size_t at = 0; at < r->sites; at++)
-      add_site(x, r, &r->site[at]);
+      add_finding_site(x, r, &r->site[at]);
     if (r->more_sites) LINE(x, "  … and %s more", COUNTED(r->more_sites, "place"));
     LINE(x, "  %s", r->rule->fix);
   }

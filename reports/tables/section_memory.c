@@ -90,7 +90,7 @@ static void add_host_rows(const wr_totals *x, wr_named_table *t)
   }
 }
 
-static void add_owners(const wr_sections *s)
+static void add_peak_owners(const wr_sections *s)
 {
   static const wr_place_columns columns = {
       .unit = "blocks", .first = "at the peak of", .bytes = true, .where = "allocated in"};
@@ -132,7 +132,7 @@ void wr_section_memory(const wr_sections *s)
   if (x->weir_pinned_reserved_peak_bytes)
     wr_table_after(t, false, "libweir's allocator had at most %s of host memory page-locked",
                    BYTES(x->weir_pinned_reserved_peak_bytes));
-  add_owners(s);
+  add_peak_owners(s);
   for (int i = 0; i < 256; i++)
     wr_section_in_use(s, i);
 }

@@ -16,7 +16,7 @@ static void time_text(const wr_model *m, char out[32])
   (void)strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
 }
 
-static void add_run(const wr_sections *s)
+static void add_run_facts(const wr_sections *s)
 {
   const wr_model *m = s->m;
   const char *command = m->command && *m->command ? m->command
@@ -86,6 +86,6 @@ static void add_processes(const wr_sections *s)
 
 void wr_section_run(const wr_sections *s)
 {
-  add_run(s);
+  add_run_facts(s);
   add_processes(s);
 }

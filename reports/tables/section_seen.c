@@ -183,7 +183,7 @@ static void add_modules(const wr_sections *s, wr_named_table *t)
                     strcmp(c->lacking[i].why, "removed") ? c->lacking[i].why : "removed since");
 }
 
-static void add_notes(const wr_sections *s, wr_named_table *t)
+static void add_seen_notes(const wr_sections *s, wr_named_table *t)
 {
   const wr_model *m = s->m;
   for (size_t i = 0; i < m->note_count && i < NOTE_ROWS; i++)
@@ -201,5 +201,5 @@ void wr_section_seen(const wr_sections *s)
   add_unseen_programs(s, t);
   add_losses(s, t);
   wr_add_unjudged(s, t);
-  add_notes(s, t);
+  add_seen_notes(s, t);
 }

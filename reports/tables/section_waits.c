@@ -36,8 +36,8 @@ static size_t by_waits(const wr_model *m, bool implicit, const wr_api_row **out)
 }
 
 /* Returns how many of them text has no room for. */
-static size_t add_waits(const wr_model *m, wr_named_table *t, bool implicit,
-                        const wr_api_row **sorted)
+static size_t add_wait_functions(const wr_model *m, wr_named_table *t, bool implicit,
+                                 const wr_api_row **sorted)
 {
   size_t n = by_waits(m, implicit, sorted);
   for (size_t i = 0; i < n; i++) {
@@ -85,8 +85,8 @@ void wr_section_waiting(const wr_sections *s)
   wr_named_table *t = WR_TABLE(s->t, "waits", "Waiting for a device", columns);
   put_waits_aside(t, x);
   if (x->threads > 1) wr_table_title(t, 5, "of thread time");
-  size_t left = add_waits(s->m, t, false, sorted);
-  left += add_waits(s->m, t, true, sorted);
+  size_t left = add_wait_functions(s->m, t, false, sorted);
+  left += add_wait_functions(s->m, t, true, sorted);
   if (left) wr_table_after(t, false, "… and %s more", COUNTED(left, "function"));
   free(sorted);
 }

@@ -70,7 +70,7 @@ static weir_status sum_copies(const wr_build *b, const wr_activity *a, bool rout
     "device_bytes_per_second", "speed by device time", WR_COLUMN_SPEED, 1                          \
   }
 
-static void put_sums(wr_named_table *t, const wr_activity *a, const wr_activity_sums *s)
+static void put_move_sums(wr_named_table *t, const wr_activity *a, const wr_activity_sums *s)
 {
   wr_table_put(t, s->calls);
   wr_table_put(t, s->bytes);
@@ -123,7 +123,7 @@ static weir_status add_kinds(const wr_build *b, const wr_activity *a)
     wr_table_put_text(t, wr_direction_names[x.sum[i].direction]);
     wr_table_put_text(t, wr_mem_name(x.sum[i].src_mem));
     wr_table_put_text(t, wr_mem_name(x.sum[i].mem));
-    put_sums(t, a, &x.sum[i].sums);
+    put_move_sums(t, a, &x.sum[i].sums);
     put_best(t, &x.sum[i].sums);
   }
   free(x.sum);
@@ -150,7 +150,7 @@ static weir_status add_matrix(const wr_build *b, const wr_activity *a)
     wr_table_put_text(t, wr_direction_names[x.sum[i].direction]);
     wr_put_device(t, x.sum[i].src_device);
     wr_put_device(t, x.sum[i].device);
-    put_sums(t, a, &x.sum[i].sums);
+    put_move_sums(t, a, &x.sum[i].sums);
   }
   free(x.sum);
   return s;
@@ -233,7 +233,7 @@ static weir_status add_overlap(const wr_build *b)
     {name, title, type, extra}, kind, wr_cell_copies, __VA_ARGS__                                  \
   }
 
-static weir_status add_groups(const wr_build *b, const wr_activity *a)
+static weir_status add_transfer_groups(const wr_build *b, const wr_activity *a)
 {
   bool none = !a->device_times;
   const wr_measure measures[] = {
@@ -276,7 +276,7 @@ weir_status wr_build_transfers(const wr_build *b)
   weir_status s = wr_activity_load(&a, b->db, b->scope, &wants);
   if (s) return s;
   s = add_kinds(b, &a);
-  if (!s) s = add_groups(b, &a);
+  if (!s) s = add_transfer_groups(b, &a);
   if (!s) add_sizes(b, &a);
   if (!s) s = add_matrix(b, &a);
   if (!s) s = add_overlap(b);

@@ -49,7 +49,7 @@ static void add_totals(const wr_build *b, const wr_activity *a)
             both);
 }
 
-static void add_parts(const wr_build *b, const wr_activity *a)
+static void add_parts_of_waits(const wr_build *b, const wr_activity *a)
 {
   static const wr_column columns[] = {{"what", "what devices did", WR_COLUMN_TEXT, 0},
                                       {"host_ns", "host time waiting", WR_COLUMN_HOST_NS, 0},
@@ -105,7 +105,7 @@ static weir_status add_longest(const wr_build *b, const wr_activity *a, wr_group
     {name, title, type, extra}, kind, wr_cell_any, WR_SUM_OF(sum), 0, unknown                      \
   }
 
-static weir_status add_groups(const wr_build *b, const wr_activity *a, wr_groups *functions)
+static weir_status add_wait_groups(const wr_build *b, const wr_activity *a, wr_groups *functions)
 {
   bool j = !a->judged, d = !a->divided;
   const wr_measure measures[] = {
@@ -175,8 +175,8 @@ weir_status wr_build_waits(const wr_build *b)
   s = wr_groups_open(&g, b->db, WEIR_BY_FUNCTION);
   if (!s) {
     add_totals(b, &a);
-    s = add_groups(b, &a, &g);
-    add_parts(b, &a);
+    s = add_wait_groups(b, &a, &g);
+    add_parts_of_waits(b, &a);
     if (!s) s = add_longest(b, &a, &g);
     wr_groups_close(&g);
   }

@@ -7,7 +7,7 @@
 #include "reports/write/write.h"
 
 /* What begins as the name of a table does, or would lose its first blank, is quoted too. */
-static void put_field(FILE *out, const char *text)
+static void put_csv_field(FILE *out, const char *text)
 {
   wr_put_csv_text(out, text, *text == '#' || *text == ' ' ? " #" : "");
 }
@@ -16,12 +16,12 @@ static void put_csv_value(FILE *out, const wr_value *v, wr_column_type type)
 {
   switch (type) {
   case WR_COLUMN_TEXT:
-    if (v->known) put_field(out, v->text);
+    if (v->known) put_csv_field(out, v->text);
     break;
   case WR_COLUMN_PLACE:
-    if (v->known) put_field(out, v->text);
+    if (v->known) put_csv_field(out, v->text);
     (void)fputc(',', out);
-    if (v->file) put_field(out, v->file);
+    if (v->file) put_csv_field(out, v->file);
     (void)fputc(',', out);
     if (v->file) (void)fprintf(out, "%d", v->line);
     break;

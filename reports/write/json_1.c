@@ -18,7 +18,7 @@ typedef struct old_row {
 
 static json_t *object_of(const old_row *x, const old_member *members);
 
-static const wr_named_table *table_of(const wr_tables *t, const char *name)
+static const wr_named_table *table_named(const wr_tables *t, const char *name)
 {
   for (size_t i = 0; i < t->count; i++)
     if (!strcmp(t->table[i]->name, name)) return t->table[i];
@@ -108,7 +108,8 @@ static bool row_fits(const old_row *x, const wr_named_table *t, size_t row, cons
 }
 
 /* The next one from *row on. */
-static bool next_row(const old_row *x, const wr_named_table *t, const char *with, size_t *row)
+static bool next_fitting_row(const old_row *x, const wr_named_table *t, const char *with,
+                             size_t *row)
 {
   while (t && *row < t->rows && !row_fits(x, t, *row, with))
     ++*row;
@@ -169,10 +170,10 @@ static json_t *only_value(const old_row *x, const old_member *m)
 
 static json_t *list_json(const old_row *x, const old_member *m)
 {
-  const wr_named_table *t = table_of(x->t, m->from);
+  const wr_named_table *t = table_named(x->t, m->from);
   if (!t && m->how == OLD_IF) return json_null();
   json_t *list = json_array();
-  for (size_t r = 0; next_row(x, t, m->with, &r); r++) {
+  for (size_t r = 0; next_fitting_row(x, t, m->with, &r); r++) {
     const old_row row = {x->t, t, r};
     json_array_append_new(list,
                           m->how == OLD_VALUES ? only_value(&row, m->of) : object_of(&row, m->of));
@@ -184,9 +185,9 @@ static json_t *keyed_json(const old_row *x, const old_member *m)
 {
   wr_column_type type;
   const wr_value *v = m->how == OLD_PAIRS ? cell_of(x->of, x->row, m->from, &type) : NULL;
-  const wr_named_table *t = m->how == OLD_PAIRS ? v ? v->rows : NULL : table_of(x->t, m->from);
+  const wr_named_table *t = m->how == OLD_PAIRS ? v ? v->rows : NULL : table_named(x->t, m->from);
   json_t *all = json_object();
-  for (size_t r = 0; next_row(x, t, m->with, &r); r++) {
+  for (size_t r = 0; next_fitting_row(x, t, m->with, &r); r++) {
     const old_row row = {x->t, t, r};
     const wr_value *key = cell_of(t, r, m->key, &type);
     json_object_set_new(all, key && key->text ? key->text : "",
@@ -207,9 +208,10 @@ static json_t *rows_json(const old_row *x, const old_member *m)
 
 static json_t *first_json(const old_row *x, const old_member *m)
 {
-  const wr_named_table *t = table_of(x->t, m->from);
+  const wr_named_table *t = table_named(x->t, m->from);
   size_t r = 0;
-  return next_row(x, t, m->with, &r) ? object_of(&(old_row){x->t, t, r}, m->of) : json_null();
+  return next_fitting_row(x, t, m->with, &r) ? object_of(&(old_row){x->t, t, r}, m->of)
+                                             : json_null();
 }
 
 /* NULL: there is no such member. */
@@ -223,15 +225,15 @@ static json_t *member_of(const old_row *x, const old_member *m)
   case OLD_TRACE:
     return json_string(x->t->trace);
   case OLD_NEXT:
-    v = cell_of(table_of(x->t, m->with), x->row, m->from, &type);
+    v = cell_of(table_named(x->t, m->with), x->row, m->from, &type);
     return value_of(v, type);
   case OLD_ONE:
-    v = cell_of(table_of(x->t, m->with), 0, m->from, &type);
+    v = cell_of(table_named(x->t, m->with), 0, m->from, &type);
     return value_of(v, type);
   case OLD_MEMBER:
-    return member_json(table_of(x->t, m->with), m->from);
+    return member_json(table_named(x->t, m->with), m->from);
   case OLD_MEMBERS:
-    return member_json(table_of(x->t, m->from), NULL);
+    return member_json(table_named(x->t, m->from), NULL);
   case OLD_KNOWN:
     v = cell_of(x->of, x->row, m->from, &type);
     return v && v->known ? object_of(x, m->of) : json_null();

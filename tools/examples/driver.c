@@ -54,7 +54,7 @@ static void fill_matrix(float *m, int n, int seed)
     m[i] = (float)((i * 7 + seed) % 5 - 2);
 }
 
-static void set_up(struct work *w, CUmodule module, int n)
+static void set_up_driver(struct work *w, CUmodule module, int n)
 {
   size_t bytes = (size_t)n * (size_t)n * sizeof(float);
   CHECK(cuModuleGetFunction(&w->multiply, module, "multiply"));
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 
   fill_matrix(a, n, 1);
   fill_matrix(b, n, 3);
-  set_up(&work, module, n);
+  set_up_driver(&work, module, n);
   run_round(&work, n, a, b, c, sums);
   CHECK(cuEventElapsedTime(&ms, work.begin, work.end));
   wrong = count_wrong(n, a, b, c, sums);

@@ -263,7 +263,7 @@ static bool is_lost(const spool_header *h, uint64_t start_time)
 /* Finds the process that writes `s`, and a way to hear of its end. Its pid is that in the
  * spool's name, which is the header's, but where a process of another pid namespace was given
  * its spool. */
-static void find_process(collector *c, spool *s)
+static void find_spool_writer(collector *c, spool *s)
 {
   const spool_header *h = spool_reader_header(s->reader);
   long named = strtol(s->name, NULL, 10);
@@ -327,7 +327,7 @@ static void admit_spool(collector *c, spool *s)
     return;
   }
   s->state = SPOOL_LIVE;
-  find_process(c, s);
+  find_spool_writer(c, s);
   end_older_image(c, s);
   poll_within(c, POLL_BUSY_MS);
 }

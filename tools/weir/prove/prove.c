@@ -158,7 +158,7 @@ static int by_duration(const void *left, const void *right)
 }
 
 /* Returns the median over the rounds of a member of a way's figures, of two the lower. */
-static uint64_t median_of(const rounds *r, unsigned way, size_t member)
+static uint64_t median_of_rounds(const rounds *r, unsigned way, size_t member)
 {
   uint64_t *all = cmd_alloc(r->runs * sizeof *all);
   for (unsigned i = 0; i < r->runs; i++)
@@ -171,7 +171,7 @@ static uint64_t median_of(const rounds *r, unsigned way, size_t member)
 
 uint64_t prove_unfixed_ns(const proving *p)
 {
-  return median_of(&p->r, 0, offsetof(run_figures, duration_ns));
+  return median_of_rounds(&p->r, 0, offsetof(run_figures, duration_ns));
 }
 
 static interval gain_of(const rounds *r, unsigned way)
@@ -189,7 +189,7 @@ static void judge_fixes(proving *p)
   for (unsigned i = 0; i < p->count; i++) {
     proof *x = &p->proofs[i];
     if (!x->way) continue;
-    x->applied = median_of(&p->r, x->way, offsetof(run_figures, rerouted));
+    x->applied = median_of_rounds(&p->r, x->way, offsetof(run_figures, rerouted));
     x->gain = gain_of(&p->r, x->way);
     x->verdict = p->r.of[x->way].there ? PROVE_DIFFERS
                  : !x->applied         ? PROVE_UNUSED
