@@ -87,6 +87,10 @@ int weir_sim_cupti_set(const char *list);
 /* Capacity of one device from now on; what is allocated stays. */
 int weir_sim_set_memory(int device, size_t bytes);
 
+/* Changes what all devices state of themselves from now on, as another process could change it: not
+ * while other threads ask. */
+int weir_sim_set_attribute(int attribute, int value);
+
 /* Most bytes of one device that were ever in use at once, as it counts them itself; 0: no such
  * device. */
 size_t weir_sim_peak(int device);

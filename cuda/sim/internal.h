@@ -238,6 +238,8 @@ static inline struct sim_device *sim_device(CUdevice ordinal)
   return ordinal >= 0 && ordinal < sim_device_count ? &sim_devices[ordinal] : NULL;
 }
 int sim_device_attribute(const struct sim_device *device, CUdevice_attribute attribute);
+/* Of all devices, from now on. False: too many were set. */
+bool sim_device_set_attribute(int attribute, int value);
 
 /* ---- contexts (device/context.c) ------------------------------------------------------------- */
 

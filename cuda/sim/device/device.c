@@ -133,6 +133,18 @@ static void read_others(void)
   }
 }
 
+bool sim_device_set_attribute(int attribute, int value)
+{
+  size_t i = 0;
+  while (i < others_count && others[i].attribute != attribute)
+    i++;
+  if (i == sizeof others / sizeof *others) return false;
+  others[i].value = value;
+  others[i].attribute = attribute;
+  if (i == others_count) others_count++;
+  return true;
+}
+
 static bool needs_file(CUdevice_attribute attribute)
 {
   return attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||

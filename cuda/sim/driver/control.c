@@ -98,6 +98,12 @@ SIM_EXPORT int weir_sim_set_memory(int device, size_t bytes)
   return CUDA_SUCCESS;
 }
 
+SIM_EXPORT int weir_sim_set_attribute(int attribute, int value)
+{
+  if (!sim_device(0)) return CUDA_ERROR_INVALID_DEVICE;
+  return sim_device_set_attribute(attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 SIM_EXPORT size_t weir_sim_peak(int device)
 {
   struct sim_device *d = sim_device(device);
