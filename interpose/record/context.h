@@ -13,6 +13,7 @@
 #define WEIR_HELPERS(X)                                                                            \
   X(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000)                                                    \
   X(cuCtxGetDevice, PFN_cuCtxGetDevice_v2000)                                                      \
+  X(cuDeviceGetAttribute, PFN_cuDeviceGetAttribute_v2000)                                          \
   X(cuDeviceGetName, PFN_cuDeviceGetName_v2000)                                                    \
   X(cuDeviceGetPCIBusId, PFN_cuDeviceGetPCIBusId_v4010)                                            \
   X(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020)                                               \

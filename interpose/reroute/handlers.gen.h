@@ -20,6 +20,7 @@ cudaError_t reroute_cudaMallocPitch(hook_call *c, cudaError_t (*real)(void **dev
 cudaError_t reroute_cudaMalloc3D(hook_call *c, cudaError_t (*real)(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent), struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
 cudaError_t reroute_cudaDeviceEnablePeerAccess(hook_call *c, cudaError_t (*real)(int peerDevice, unsigned int flags), int peerDevice, unsigned int flags);
 cudaError_t reroute_cudaDeviceDisablePeerAccess(hook_call *c, cudaError_t (*real)(int peerDevice), int peerDevice);
+cudaError_t reroute_cudaGetDeviceProperties(hook_call *c, cudaError_t (*real)(struct cudaDeviceProp *prop, int device), struct cudaDeviceProp *prop, int device);
 CUresult handle_cuMemGetInfo_v2(CUresult (*real)(size_t *free, size_t *total), size_t *free, size_t *total);
 CUresult handle_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr), CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 CUresult handle_cuMemHostGetDevicePointer_v2(CUresult (*real)(CUdeviceptr *pdptr, void *p, unsigned int Flags), CUdeviceptr *pdptr, void *p, unsigned int Flags);
@@ -79,6 +80,8 @@ CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *pHandle, CUde
   X("cudaFreeAsync", REROUTE_POOL) \
   X("cudaFreeAsync_ptsz", REROUTE_POOL) \
   X("cudaFreeHost", REROUTE_PINNED) \
+  X("cudaGetDeviceProperties", REROUTE_PROPERTIES) \
+  X("cudaGetDeviceProperties_v2", REROUTE_PROPERTIES) \
   X("cudaHostAlloc", REROUTE_PINNED) \
   X("cudaMalloc", REROUTE_DEVICE) \
   X("cudaMalloc3D", REROUTE_DEVICE) \

@@ -70,6 +70,13 @@ void reroute_peers_enabled(void);
  * `tell`: in the trace, too. */
 void reroute_taint_all(bool tell);
 
+/* Whether the action is done anywhere in this process: calls that are no events otherwise are then,
+ * so that the trace has what was done. */
+static inline bool reroute_may(unsigned action)
+{
+  return process_reroutes_have(action) && process_mode_now() != WEIR_OBSERVE;
+}
+
 /* ---- handlers and questions ---------------------------------------------------------------------
  *
  * reroute_NAME(call, real, arguments...) does the call in place of the original, `real`;

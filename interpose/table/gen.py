@@ -117,6 +117,10 @@ RARE = ('call', 'call_batch', 'code', 'decompress', 'graph', 'graph_add', 'graph
         'context', 'context_made', 'context_own', 'context_destroy', 'named', 'named_like', 'named_list',
         'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
 
+def is_rare(row):
+    return row['extractor'] in RARE and not row['when']
+
+
 # What strict and relaxed do in the place of a function (core/base/reroutes.h), by the row's handler or, where it has
 # none, its extractor. The driver's functions of the second kind are also those that staging works with.
 FAMILIES = {'cuMemAlloc': 'DEVICE', 'cuMemAllocPitch': 'DEVICE', 'cudaMallocPitch': 'DEVICE', 'cudaMalloc3D': 'DEVICE',
@@ -124,6 +128,7 @@ FAMILIES = {'cuMemAlloc': 'DEVICE', 'cuMemAllocPitch': 'DEVICE', 'cudaMallocPitc
             'cuMemAllocHost': 'PINNED', 'cuMemHostAlloc': 'PINNED', 'cuMemFreeHost': 'PINNED',
             'cudaDeviceEnablePeerAccess': 'ACCESS', 'cudaDeviceDisablePeerAccess': 'ACCESS',
             'cuCtxEnablePeerAccess': 'ACCESS', 'cuCtxDisablePeerAccess': 'ACCESS',
+            'cudaGetDeviceProperties': 'PROPERTIES',
             'alloc_async': 'POOL', 'free_async': 'POOL', 'pool_trim': 'POOL'}
 STAGING_USES = ('PINNED', 'POOL')
 
@@ -430,9 +435,11 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
            '  if (__builtin_expect(!real, 0)) return' + (';' if void else f" ({ret})WEIR_NOT_FOUND;")]
     if row['category'] == 'CONTEXT':
         out.append('  thread_self.context_trust = 0;')
-    answer = f'process_mode_now() != WEIR_OBSERVE ? handle_{symbol}(real, {args}) : real({args})'
+    answer = f'real({args})'
+    if symbol in QUESTIONS:
+        answer = f'process_mode_now() != WEIR_OBSERVE ? handle_{symbol}(real, {args}) : real({args})'
     if row['extractor'] == ASKED:
-        return '\n'.join(out + asked(row, symbol, api, bank_expr, answer if symbol in QUESTIONS else f'real({args})', ret)) + '\n'
+        return '\n'.join(out + asked(row, symbol, api, bank_expr, answer, ret)) + '\n'
     if row['extractor'] == '-':
         handler = re.sub(r'_pts[z]$|_ptds$', '', symbol)
         ptds = 'true' if symbol != handler else 'false'
@@ -444,7 +451,7 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     around = INFORMED.get(row['extractor']) or INFORMED.get(symbol)
     if around and around[0]:
         out.append(f'  bool counted = {around[0]}();')
-    outline = row['layer'] == 'runtime' and row['extractor'] in RARE
+    outline = row['layer'] == 'runtime' and is_rare(row)
     enter = f"call_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
     if outline:
         enter = f"call_enter_from(c, {api}, {flags_of(row, symbol)}, {bank_expr}, site)"
@@ -459,7 +466,7 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     go, again = f'real({args})', ''
     plain, copied = go, ''
     if row['route']:
-        out.append('  c->site = __builtin_return_address(0);')
+        out.append(f"  c->site = {'site' if outline else '__builtin_return_address(0)'};")
         again = '  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);'
     refusal = refused(row, symbol, names)
     if row['route'] == 'copy':
@@ -588,7 +595,7 @@ class Generator:
         params, pfn = self.params(row, symbol), self.typedef_of()[symbol]
         same = '' if row['prototype'] else f"_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\n"
         return (f"typedef CUresult (*fn_{symbol})({plist(params)});\n"
-                f"WEIR_BODY {'WEIR_RARE ' if row['extractor'] in RARE and not row['when'] else ''}CUresult w_{symbol}({plist(params)})\n{{\n"
+                f"WEIR_BODY {'WEIR_RARE ' * is_rare(row)}CUresult w_{symbol}({plist(params)})\n{{\n"
                 + body(row, symbol, self.number[symbol], params, self.row_of(0, symbol), 'WEIR_BANK_DRIVER', self.handlers) +
                 f"}}\n{same}WEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
 
@@ -599,7 +606,7 @@ class Generator:
         banks = row['banks']
         core = f"k_{symbol}" + ('' if len(banks) == 3 else '_' + ''.join(banks))
         fn = f"fn_{symbol}" + ('' if len(banks) == 3 else '_' + ''.join(banks))
-        rare = row['extractor'] in RARE
+        rare = is_rare(row)
         inner = ', '.join(['uint32_t row', 'int bank'] + ['const void *site'] * rare + [p for p, _ in params])
         how = 'WEIR_RARE __attribute__((noinline))' if rare else 'inline __attribute__((always_inline))'
         site = ', __builtin_return_address(0)' * rare

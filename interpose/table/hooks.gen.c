@@ -12892,7 +12892,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  c->site = __builtin_return_address(0);
+  c->site = site;
   if (!call_enter_from(c, 698, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice, flags);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(peerDevice, flags) : (cudaError_t)reroute_cudaDeviceEnablePeerAccess(c, real, peerDevice, flags);
@@ -12917,7 +12917,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceDisablePeerAc
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
-  c->site = __builtin_return_address(0);
+  c->site = site;
   if (!call_enter_from(c, 697, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(peerDevice) : (cudaError_t)reroute_cudaDeviceDisablePeerAccess(c, real, peerDevice);
@@ -13038,12 +13038,24 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDeviceProperti
 {
   fn_cudaGetDeviceProperties real = (fn_cudaGetDeviceProperties)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  asked_slot *slot = asked_begin(975, __builtin_return_address(0));
-  if (__builtin_expect(!slot, 1)) return real(prop, device);
-  asked_answer asked = {.api = 975, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
-  cudaError_t r = real(prop, device);
-  asked.status = (uint32_t)r;
-  asked_end(slot, &asked);
+  if (__builtin_expect(!(reroute_may(REROUTE_PROPERTIES)), 1)) {
+    asked_slot *slot = asked_begin(975, __builtin_return_address(0));
+    if (__builtin_expect(!slot, 1)) return real(prop, device);
+    asked_answer asked = {.api = 975, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+    cudaError_t r = real(prop, device);
+    asked.status = (uint32_t)r;
+    asked_end(slot, &asked);
+    return r;
+  }
+  hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
+  if (!call_enter(c, 975, WEIR_EVF_RUNTIME, bank)) return real(prop, device);
+  call_forward(c);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(prop, device) : (cudaError_t)reroute_cudaGetDeviceProperties(c, real, prop, device);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(device), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 WEIR_BODY cudaError_t w11_cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device) { return k_cudaGetDeviceProperties(ROW_w11_cudaGetDeviceProperties, WEIR_BANK_RT11, prop, device); }
@@ -13545,12 +13557,24 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDeviceProperti
 {
   fn_cudaGetDeviceProperties_v2_12 real = (fn_cudaGetDeviceProperties_v2_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
-  asked_slot *slot = asked_begin(1109, __builtin_return_address(0));
-  if (__builtin_expect(!slot, 1)) return real(prop, device);
-  asked_answer asked = {.api = 1109, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
-  cudaError_t r = real(prop, device);
-  asked.status = (uint32_t)r;
-  asked_end(slot, &asked);
+  if (__builtin_expect(!(reroute_may(REROUTE_PROPERTIES)), 1)) {
+    asked_slot *slot = asked_begin(1109, __builtin_return_address(0));
+    if (__builtin_expect(!slot, 1)) return real(prop, device);
+    asked_answer asked = {.api = 1109, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+    cudaError_t r = real(prop, device);
+    asked.status = (uint32_t)r;
+    asked_end(slot, &asked);
+    return r;
+  }
+  hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
+  if (!call_enter(c, 1109, WEIR_EVF_RUNTIME, bank)) return real(prop, device);
+  call_forward(c);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(prop, device) : (cudaError_t)reroute_cudaGetDeviceProperties(c, real, prop, device);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(device), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
   return r;
 }
 WEIR_BODY cudaError_t w12_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device) { return k_cudaGetDeviceProperties_v2_12(ROW_w12_cudaGetDeviceProperties_v2, WEIR_BANK_RT12, prop, device); }

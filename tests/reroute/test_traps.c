@@ -56,6 +56,7 @@ static const struct trap {
     {"bounds_pinned", "1G", true, true, 0},
     {"bounds_in_capture", "1G", true, false, 0},
     {"closed_memory", "1G", true, false, 0},
+    {"properties", "1G", true, false, 0},
 };
 
 enum { TRAPS = sizeof traps / sizeof *traps };

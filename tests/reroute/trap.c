@@ -860,5 +860,7 @@ int main(int argc, char **argv)
     if (run_trap_named(t, name)) return 0;
   for (const trap *t = trap_bounds; t->name; t++)
     if (run_trap_named(t, name)) return 0;
+  for (const trap *t = trap_fixes; t->name; t++)
+    if (run_trap_named(t, name)) return 0;
   return name != NULL;
 }

@@ -20,9 +20,9 @@ typedef struct trap {
 /* Elements of p that are not `value`, seen on the host after a wait for the stream. */
 unsigned trap_wrong(const unsigned *p, unsigned n, unsigned value, cudaStream_t s);
 
-/* trap_shared.c: memory that others know of; trap_bounds.c: memory that the program does not have.
- * Each ended by one without a name. */
-extern const trap trap_shared[], trap_bounds[];
+/* trap_shared.c: memory that others know of; trap_bounds.c: memory that the program does not have;
+ * trap_fixes.c: objects and answers that are kept. Each ended by one without a name. */
+extern const trap trap_shared[], trap_bounds[], trap_fixes[];
 
 /* The other process of a trap with two; its end. */
 int trap_other(void);
