@@ -50,11 +50,12 @@ static bool apart(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
   return a >= b ? a - b >= b_bytes : b - a >= a_bytes;
 }
 
-/* A copy right after one in the other direction, of other memory. */
+/* A copy right after one in the other direction, of other memory: the host has waited for nothing between, or no second
+ * stream would have them run at one time. */
 static weir_status see_turn(wr_stream_facts *f, const wr_stream_state *q, const wr_common *t,
-                            const wr_fact_call *c)
+                            const wr_fact_call *c, uint64_t waits)
 {
-  bool alone = q->last && t->in_stream & q->last->in_stream & RUNS_ALONE;
+  bool alone = q->last && t->in_stream & q->last->in_stream & RUNS_ALONE && waits == q->last_waits;
   if (!alone || t->copy == q->last->copy) return WEIR_OK;
   bool large = c->bytes > WR_SMALL_BYTES && q->last_bytes > WR_SMALL_BYTES;
   if (large && apart(c->a, c->bytes, q->last_b, q->last_bytes) &&
@@ -158,8 +159,8 @@ weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call 
   if (!q) return out_of_memory();
   if (in & OPERATION) s = see_operation(f, q, t, c, *waits);
   if (s || in & FURTHER) return s;
-  s = see_turn(f, q, t, c);
-  q->last = t;
+  s = see_turn(f, q, t, c, *waits);
+  q->last = t, q->last_waits = *waits;
   q->last_event = c->id, q->last_a = c->a, q->last_b = c->b, q->last_bytes = c->bytes;
   return s;
 }

@@ -16,6 +16,7 @@ typedef struct wr_stream_state {
   const wr_common *last; /* template of the last call that queued something, by itself; NULL none */
   int64_t last_event;
   uint64_t last_a, last_b, last_bytes;
+  uint64_t last_waits; /* how often the process had waited then */
   uint64_t operations; /* queued */
   uint64_t waits;      /* of the process, when `since` began */
   uint64_t since;      /* operations queued since that wait, it included */

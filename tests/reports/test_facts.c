@@ -285,7 +285,9 @@ static const fact_case slow_facts[] = {
      " OR t.flags & 2 AND (t.kind = 2 OR t.kind IN (3, 4) AND e.bytes > 0)))"
      " WHERE kind IN (2, 4) AND duration >= 20000"},
     {"SELECT event, earlier FROM turned_copy",
-     "WITH step AS (SELECT e.id, t.kind, t.copy, t.flags, t.mem, t.src_mem, e.a, e.b, e.bytes,"
+     "WITH step AS (SELECT e.id, e.start, t.process, t.kind, t.copy, t.flags, t.mem, t.src_mem, "
+     "e.a,"
+     " e.b, e.bytes, lag(e.start) OVER o AS start1,"
      " lag(e.id) OVER o AS id1, lag(t.kind) OVER o AS kind1, lag(t.copy) OVER o AS copy1,"
      " lag(t.flags) OVER o AS flags1, lag(t.mem) OVER o AS mem1, lag(t.src_mem) OVER o AS src1,"
      " lag(e.a) OVER o AS a1, lag(e.b) OVER o AS b1, lag(e.bytes) OVER o AS bytes1"
@@ -296,7 +298,10 @@ static const fact_case slow_facts[] = {
      "3"
      " AND flags & flags1 & 1 AND bytes > 65535 AND bytes1 > 65535 AND 2 IN (mem, src_mem)"
      " AND 2 IN (mem1, src1) AND (a >= b1 + bytes1 OR b1 >= a + bytes) AND (b >= a1 + bytes1 OR a1 "
-     ">= b + bytes)"}};
+     ">= b + bytes) AND NOT EXISTS (SELECT 1 FROM event_row w CROSS JOIN template y ON y.id ="
+     " w.template WHERE y.process = step.process AND y.status = 0"
+     " AND w.start > start1 AND w.start <= step.start AND (y.kind = 5 AND y.copy <> 2"
+     " OR y.kind = 3 AND y.flags & 18 = 2 AND (y.copy = 2 OR y.copy = 1 AND NOT y.flags & 1)))"}};
 
 #define DEEP                                                                                       \
   "WITH op AS (SELECT e.id, e.start, e.duration, t.kind, t.stream, lag(e.id, 1000) OVER o AS "     \
