@@ -98,6 +98,7 @@ static uint32_t *brief_families(wr_case *c, brief_place *places)
 static void find_brief(wr_case *c, const uint32_t *family, const brief_place *places)
 {
   int64_t most_between = wr_case_limit(c, "most_between"), pairs = wr_case_limit(c, "min_pairs");
+  int64_t free_cost = wr_case_limit(c, "free_cost");
   WR_EACH(c, PAIR, pair, p)
   {
     const brief_place *place = family[p->family] ? &places[family[p->family] - 1] : NULL;
@@ -105,11 +106,12 @@ static void find_brief(wr_case *c, const uint32_t *family, const brief_place *pl
       continue;
     const wr_common *t = wr_case_common(c, p->template);
     if (!is_dear(c, t)) continue;
+    int64_t own_ns = own_free_ns(c, p, p->free_ns, free_cost);
     wr_case_find(c, &(wr_found){.event = p->alloc,
                                 .template = p->template,
-                                .cost = p->alloc_ns + wr_least(p->alloc_ns, p->free_ns),
-                                .saving = p->alloc_ns + wr_least(p->alloc_ns, p->free_ns),
-                                .related_saving = wr_least(p->alloc_ns, p->free_ns),
+                                .cost = p->alloc_ns + p->free_ns,
+                                .saving = p->alloc_ns + own_ns,
+                                .related_saving = own_ns,
                                 .related = p->free,
                                 .removed = t->flags & WEIR_EVF_CACHED,
                                 .certainty = c->rule->certainty});

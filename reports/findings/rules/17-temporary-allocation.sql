@@ -5,6 +5,7 @@
 -- certainty: likely
 -- threshold: min_pairs 16 times
 -- threshold: most_between 1 allocations
+-- threshold: free_cost 1 allocations, what the free of a block that had to wait takes by itself at most
 -- prove: strict device
 -- fix: Keep the largest block and use a part of it, or take it from a pool with cudaMallocAsync().
 -- judge: temporary-allocation
