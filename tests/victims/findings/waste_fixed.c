@@ -1,11 +1,10 @@
 /* waste_fixed.c: programs that waste, and the same work without the waste: how long the part that
  * wastes takes is printed, so that what a finding says is saved can be held against it. */
-#include <stdint.h>
 #include <time.h>
 #include <unistd.h>
-#include "tests/victims/findings/waster.h"
+#include "tests/victims/findings/fixed.h"
 
-enum { BYTES = 1 << 20, ROWS = 256, ROW = 1 << 13, PIECE = 1024, NODES = 1000, BLOCKS = 8 };
+enum { NODES = 1000 };
 
 static int64_t now_ns(void)
 {
@@ -14,8 +13,7 @@ static int64_t now_ns(void)
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Work of the host's: it takes as long on any machine. */
-static void work_for(int64_t ns)
+void work_for(int64_t ns)
 {
   for (int64_t end = now_ns() + ns; now_ns() < end;)
     ;
@@ -23,19 +21,19 @@ static void work_for(int64_t ns)
 
 static int64_t began;
 
-static void begin_part(void)
+void begin_part(void)
 {
   CHECK(cudaDeviceSynchronize());
   began = now_ns();
 }
 
-static void end_part(void)
+void end_part(void)
 {
   CHECK(cudaDeviceSynchronize());
   printf("%lld\n", (long long)(now_ns() - began));
 }
 
-static char *pageable_memory(size_t bytes, int uniform)
+char *pageable_memory(size_t bytes, int uniform)
 {
   char *p = malloc(bytes);
   unsigned x = 1;
@@ -44,7 +42,7 @@ static char *pageable_memory(size_t bytes, int uniform)
   return p;
 }
 
-static float *used_memory(size_t bytes)
+float *used_memory(size_t bytes)
 {
   float *p = (float *)(void *)device_memory(bytes);
   CHECK(cudaMemset(p, 1, bytes));
@@ -52,7 +50,7 @@ static float *used_memory(size_t bytes)
   return p;
 }
 
-static void duplicate_transfer(int fixed, int times)
+void duplicate_transfer(int fixed, int times)
 {
   char *host = pageable_memory(BYTES, 0);
   float *p = used_memory(BYTES), *result = used_memory(4096);
@@ -67,7 +65,7 @@ static void duplicate_transfer(int fixed, int times)
   free(host);
 }
 
-static void round_trip(int fixed, int times)
+void round_trip(int fixed, int times)
 {
   char *host = pageable_memory(BYTES, 0);
   float *p = used_memory(BYTES);
@@ -83,7 +81,7 @@ static void round_trip(int fixed, int times)
   free(host);
 }
 
-static void pageable_async(int fixed, int times)
+void pageable_async(int fixed, int times)
 {
   char *host = fixed ? pinned_memory(BYTES) : pageable_memory(BYTES, 0);
   float *p = used_memory(BYTES);
@@ -105,7 +103,7 @@ static void pageable_async(int fixed, int times)
     free(host);
 }
 
-static void blocking_copy(int fixed, int times)
+void blocking_copy(int fixed, int times)
 {
   enum { MUCH = 16 << 20 };
   char *host = pinned_memory(MUCH);
@@ -126,14 +124,14 @@ static void blocking_copy(int fixed, int times)
   CHECK(cudaFreeHost(host));
 }
 
-static void tiny_copies(int fixed, int times)
+void tiny_copies(int fixed, int times)
 {
   size_t all = (size_t)times * PIECE;
   char *host = pinned_memory(all);
   float *p = used_memory(all);
   begin_part();
   for (int i = 0; i < times && !fixed; i++) {
-    size_t at = (size_t)(i * 37 % times) * PIECE; /* in no order that a matrix would have */
+    size_t at = (size_t)(i * (i + 1) / 2 % times) * PIECE; /* no step twice: no matrix */
     CHECK(cudaMemcpy((char *)p + at, host + at, PIECE, cudaMemcpyHostToDevice));
   }
   if (fixed) CHECK(cudaMemcpy(p, host, all, cudaMemcpyHostToDevice));
@@ -143,7 +141,7 @@ static void tiny_copies(int fixed, int times)
   CHECK(cudaFreeHost(host));
 }
 
-static void rows_one_by_one(int fixed, int times)
+void rows_one_by_one(int fixed, int times)
 {
   size_t wide = (size_t)3 * ROW;
   char *host = pinned_memory(ROWS * wide);
@@ -167,7 +165,7 @@ static void work_slowly(void *unused)
 }
 
 /* The host has less to work for than the device; what is freed in order needs no wait. */
-static void hidden_wait(int fixed, int times)
+void hidden_wait(int fixed, int times)
 {
   float **p = calloc((size_t)times, sizeof(*p));
   for (int i = 0; p && i < times; i++)
@@ -186,7 +184,7 @@ static void hidden_wait(int fixed, int times)
   free(p);
 }
 
-static void repeated_allocation(int fixed, int times)
+void repeated_allocation(int fixed, int times)
 {
   float *p[BLOCKS];
   begin_part();
@@ -201,7 +199,7 @@ static void repeated_allocation(int fixed, int times)
   end_part();
 }
 
-static void pinned_churn(int fixed, int times)
+void pinned_churn(int fixed, int times)
 {
   char *p = NULL;
   begin_part();
@@ -213,7 +211,7 @@ static void pinned_churn(int fixed, int times)
   end_part();
 }
 
-static void constant_payload(int fixed, int times)
+void constant_payload(int fixed, int times)
 {
   char *host = pageable_memory(BYTES, 1);
   float *p = used_memory(BYTES);
@@ -231,7 +229,7 @@ static void constant_payload(int fixed, int times)
 }
 
 /* Most nodes do nothing: what is launched takes less than to instantiate it. */
-static void graph_made_anew(int fixed, int times)
+void graph_made_anew(int fixed, int times)
 {
   cudaGraph_t graph;
   cudaGraphNode_t node;
@@ -259,7 +257,7 @@ static void graph_made_anew(int fixed, int times)
 }
 
 /* So many launches one by one, or as one graph. */
-static void launch_storm(int fixed, int times)
+void launch_storm(int fixed, int times)
 {
   enum { LAUNCHES = 32 };
   cudaGraph_t graph;
@@ -287,7 +285,7 @@ static void launch_storm(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
-static void handle_churn(int fixed, int times)
+void handle_churn(int fixed, int times)
 {
   cudaStream_t s;
   cudaEvent_t e;
@@ -307,7 +305,7 @@ static void handle_churn(int fixed, int times)
   end_part();
 }
 
-static void pool_gives_back(int fixed, int times)
+void pool_gives_back(int fixed, int times)
 {
   cudaMemPool_t pool;
   cudaStream_t s;
@@ -330,19 +328,7 @@ static void pool_gives_back(int fixed, int times)
 }
 
 const repair repairs[] = {
-    {"duplicate-transfer", duplicate_transfer},
-    {"round-trip", round_trip},
-    {"pageable-async", pageable_async},
-    {"blocking-copy", blocking_copy},
-    {"tiny-copies", tiny_copies},
-    {"rows-one-by-one", rows_one_by_one},
-    {"hidden-wait", hidden_wait},
-    {"repeated-allocation", repeated_allocation},
-    {"pinned-churn", pinned_churn},
-    {"constant-payload", constant_payload},
-    {"graph-made-anew", graph_made_anew},
-    {"pool-gives-back", pool_gives_back},
-    {"launch-storm", launch_storm},
-    {"handle-churn", handle_churn},
+#define SAVING(work, ...) {#work, work},
+#include "tools/bench/savings.def"
     {NULL, NULL},
 };

@@ -28,11 +28,19 @@ char *pinned_memory(size_t bytes)
   return p;
 }
 
+/* A name of a function, with '-' for '_'. */
+static int is_named(const char *id, const char *function)
+{
+  while (*id && (*id == *function || (*id == '-' && *function == '_')))
+    id++, function++;
+  return !*id && !*function;
+}
+
 /* false: there is no such one. */
 static int run_repair(const char *id, int fixed, int times)
 {
-  for (const repair *r = repairs; r->id; r++)
-    if (!strcmp(id, r->id)) {
+  for (const repair *r = repairs; r->name; r++)
+    if (is_named(id, r->name)) {
       r->work(fixed, times);
       return 1;
     }

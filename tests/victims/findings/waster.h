@@ -31,7 +31,7 @@ typedef struct innocent { /* no waste of any rule */
 } innocent;
 
 typedef struct repair {
-  const char *id;                     /* of a rule */
+  const char *name;                   /* of the waste: of its function */
   void (*work)(int fixed, int times); /* wastes so, unless it is fixed */
 } repair;
 

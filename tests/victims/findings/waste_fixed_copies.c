@@ -1,0 +1,206 @@
+/* waste_fixed_copies.c: as waste_fixed.c: of copies. */
+#include "tests/victims/findings/fixed.h"
+
+/* Ends a part whose memory was a host buffer and one of a device. */
+static void end_copies(char *host, int pinned, float *p)
+{
+  end_part();
+  CHECK(cudaFree(p));
+  if (pinned)
+    CHECK(cudaFreeHost(host));
+  else
+    free(host);
+}
+
+static char *pinned_bytes(size_t bytes, int uniform)
+{
+  char *p = pinned_memory(bytes);
+  for (size_t i = 0; i < bytes; i++)
+    p[i] = uniform ? 7 : (char)(i * 2654435761u >> 13);
+  return p;
+}
+
+void duplicate_pinned(int fixed, int times)
+{
+  char *host = pinned_bytes(BYTES, 0);
+  float *p = used_memory(BYTES), *result = used_memory(4096);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (!fixed || i == 0) CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+    launch(NULL, result, 64);
+  }
+  end_copies(host, 1, p);
+}
+
+void constant_pinned(int fixed, int times)
+{
+  char *host = pinned_bytes(BYTES, 1);
+  float *p = used_memory(BYTES);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (fixed)
+      CHECK(cudaMemsetAsync(p, 7, BYTES, NULL));
+    else
+      CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+    launch(NULL, p, 64);
+  }
+  end_copies(host, 1, p);
+}
+
+void pageable_back(int fixed, int times)
+{
+  char *host = fixed ? pinned_memory(BYTES) : pageable_memory(BYTES, 0);
+  float *p = used_memory(BYTES);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpyAsync(host, p, BYTES, cudaMemcpyDeviceToHost, NULL)); /* nothing is before it */
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaMemcpyAsync(host, p, BYTES, cudaMemcpyDeviceToHost, NULL));
+    CHECK(cudaStreamSynchronize(NULL));
+    host[i]++;
+  }
+  end_copies(host, fixed, p);
+}
+
+void tiny_results(int fixed, int times)
+{
+  size_t all = (size_t)times * PIECE;
+  char *host = pinned_memory(all);
+  float *p = used_memory(all);
+  begin_part();
+  for (int i = 0; i < times && !fixed; i++) {
+    size_t at = (size_t)(i * (i + 1) / 2 % times) * PIECE; /* no step twice: no matrix */
+    CHECK(cudaMemcpy(host + at, (char *)p + at, PIECE, cudaMemcpyDeviceToHost));
+  }
+  if (fixed) CHECK(cudaMemcpy(host, p, all, cudaMemcpyDeviceToHost));
+  end_copies(host, 1, p);
+}
+
+/* Of another size each time, so that no cache would serve them. */
+void unused_transfer(int fixed, int times)
+{
+  char *host = pageable_memory(BYTES, 0);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    char *p = device_memory(BYTES + (size_t)i * 4096);
+    if (!fixed) CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+    CHECK(cudaFree(p));
+  }
+  end_part();
+  free(host);
+}
+
+void dead_write(int fixed, int times)
+{
+  char *host = pageable_memory(BYTES, 0);
+  float *p = used_memory(BYTES);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (!fixed) CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+    host[i]++;
+    CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+    launch(NULL, p, 64);
+  }
+  end_copies(host, 0, p);
+}
+
+void redundant_read_back(int fixed, int times)
+{
+  char *host = pageable_memory(BYTES, 0), *again = pageable_memory(BYTES, 0);
+  float *p = used_memory(BYTES);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaMemcpy(host, p, BYTES, cudaMemcpyDeviceToHost));
+    if (!fixed) CHECK(cudaMemcpy(again, p, BYTES, cudaMemcpyDeviceToHost));
+  }
+  end_copies(host, 0, p);
+  free(again);
+}
+
+/* The host looks at what it brings on, so that the first copy stays. */
+void through_the_host(int fixed, int times)
+{
+  char *host = pageable_memory(BYTES, 0);
+  float *p = used_memory(BYTES), *to = used_memory(BYTES);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaMemcpy(host, p, BYTES, cudaMemcpyDeviceToHost));
+    if (fixed)
+      CHECK(cudaMemcpyAsync(to, p, BYTES, cudaMemcpyDeviceToDevice, NULL));
+    else
+      CHECK(cudaMemcpy(to, host, BYTES, cudaMemcpyHostToDevice));
+    launch(NULL, to, 64);
+  }
+  end_copies(host, 0, p);
+  CHECK(cudaFree(to));
+}
+
+static float *memory_of(int device)
+{
+  CHECK(cudaSetDevice(device));
+  float *p = used_memory(BYTES);
+  CHECK(cudaDeviceSynchronize());
+  return p;
+}
+
+void peer_bounce(int fixed, int times)
+{
+  char *host = pageable_memory(BYTES, 0);
+  float *to = memory_of(1), *p = memory_of(0);
+  if (fixed) CHECK(cudaDeviceEnablePeerAccess(1, 0));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(NULL, p + (size_t)64 * i, 64);
+    if (fixed) {
+      CHECK(cudaMemcpyPeer(to, 1, p, 0, BYTES));
+      continue;
+    }
+    CHECK(cudaMemcpy(host, p, BYTES, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(to, host, BYTES, cudaMemcpyHostToDevice));
+  }
+  end_copies(host, 0, p);
+  CHECK(cudaFree(to));
+}
+
+void staged_peer(int fixed, int times)
+{
+  enum { MUCH = 8 << 20 };
+  CHECK(cudaSetDevice(1));
+  char *to = device_memory(MUCH);
+  CHECK(cudaSetDevice(0));
+  float *p = used_memory(MUCH);
+  if (fixed) CHECK(cudaDeviceEnablePeerAccess(1, 0));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaMemcpyPeerAsync(to, 1, p, 0, MUCH, NULL));
+    CHECK(cudaStreamSynchronize(NULL));
+  }
+  end_part();
+  CHECK(cudaFree(to));
+  CHECK(cudaFree(p));
+}
+
+/* One half of the memory goes up and the other down. */
+void serialised_copies(int fixed, int times)
+{
+  char *host = pinned_memory((size_t)2 * BYTES);
+  float *p = used_memory((size_t)2 * BYTES);
+  cudaStream_t s, other;
+  CHECK(cudaStreamCreate(&s));
+  CHECK(cudaStreamCreate(&other));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    CHECK(cudaMemcpyAsync(p, host, BYTES, cudaMemcpyHostToDevice, s));
+    CHECK(cudaMemcpyAsync(host + BYTES, (char *)p + BYTES, BYTES, cudaMemcpyDeviceToHost,
+                          fixed ? other : s));
+    CHECK(cudaStreamSynchronize(s));
+    CHECK(cudaStreamSynchronize(other));
+  }
+  end_copies(host, 1, p);
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaStreamDestroy(other));
+}
