@@ -29,7 +29,7 @@
  * MEMSET        destination              value                    size
  * SYNC          event handle             polls: ticks from first  polls: how many  sync_type
  *                                        call to last return      after the first
- * LAUNCH        function or host stub    grid, packed             threads
+ * LAUNCH        function or host stub    grid, packed             threads          access set
  * STREAM        1 created, 0 destroyed   flags
  * EVENT         handle                   flags
  * CONTEXT       context or device
@@ -49,15 +49,17 @@
  * GRAPH         executable graph         see graph_fact                            graph_fact
  * COPY_HASH     number, or 0             start of its event                        hash_outcome
  * ASKED         start of its event, or 0
+ * ACCESS        number of the set
  * PYTHON_FRAME  number
  *
  * Polls (cudaStreamQuery in a loop) are one event: its duration is that of all of them together.
  * `mem` of a COPY_HASH is 1 where all bytes that were hashed are equal.
  *
  * Extended records (from STACK on): `bytes` is the payload's length, of a STACK in addresses. The
- * payload of a STACK is u64 return addresses, the innermost first; of a DEVICE_WORK one or more
- * device_operation; of a GRAPH graph_node_info; of a NAME, NOTE, THREAD or DEVICE_FACT the text; of
- * the other kinds the struct below that is named for the kind, and what follows it there. */
+ * payload of a STACK is u64 return addresses, the innermost first; of an ACCESS u64 words,
+ * ascending, that pointed into blocks; of a DEVICE_WORK one or more device_operation; of a GRAPH
+ * graph_node_info; of a NAME, NOTE, THREAD or DEVICE_FACT the text; of the other kinds the struct
+ * below that is named for the kind, and what follows it there. */
 
 /* One row a kind: identifier, value, name in traces, extended (1) or one slot (0). Append only. */
 #define WEIR_EVENT_KIND_MAP(X)                                                                     \
@@ -88,6 +90,7 @@
   X(GRAPH, 42, "graph", 1)                                                                         \
   X(COPY_HASH, 43, "copy_hash", 1)                                                                 \
   X(ASKED, 44, "asked", 1)                                                                         \
+  X(ACCESS, 45, "access", 1)                                                                       \
   X(PYTHON_FRAME, 48, "python_frame", 1)
 
 typedef enum event_kind {
@@ -281,6 +284,16 @@ typedef struct trace_event {
 } trace_event;
 
 _Static_assert(sizeof(trace_event) == 64, "an event is one cache line");
+
+/* The number of a LAUNCH's access set, 24 bits in the bytes that a launch has no other use for; 0:
+ * it is not known what it is handed. The same holds for the bytes of a kernel's graph_node_info,
+ * where `copy` is the detail. */
+static inline uint32_t event_access_number(uint8_t detail, uint8_t mem, uint8_t src_device)
+{
+  return detail | (uint32_t)mem << 8 | (uint32_t)(src_device ^ WEIR_DEVICE_NONE) << 16;
+}
+
+#define WEIR_ACCESS_MOST UINT32_C(0xffffff)
 
 static inline uint64_t event_duration(const trace_event *e)
 {
@@ -484,7 +497,7 @@ typedef struct graph_node_info {
   uint64_t a, b;  /* copy: destination, source; memset, allocation, free: address; kernel: handle */
   uint64_t bytes; /* copy, memset, allocation; kernel: threads */
   uint8_t type;   /* CUgraphNodeType */
-  uint8_t copy;   /* copy_kind */
+  uint8_t copy;   /* copy_kind; kernel: see event_access_number() */
   uint8_t mem;    /* as in an event */
   uint8_t device; /* as in an event */
   uint8_t src_device;  /* as in an event */

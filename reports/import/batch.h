@@ -38,8 +38,11 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(COPY_HASH_CALL, 3, "copy_hash_call", false)                                                    \
   X(BLOCK, 7, "block_row", true)                                                                   \
   X(GRAPH_CHANGE, 9, "graph_change", false)                                                        \
-  X(GRAPH_NODE, 14, "graph_node", false)                                                           \
-  X(GRAPH_WORK, 13, "graph_work", false)                                                           \
+  X(ACCESS_SET, 3, "access_set", false)                                                            \
+  X(ACCESS_WORD, 3, "access_word", false)                                                          \
+  X(TEMPLATE_ACCESS, 2, "template_access", false)                                                  \
+  X(GRAPH_NODE, 15, "graph_node", false)                                                           \
+  X(GRAPH_WORK, 14, "graph_work", false)                                                           \
   X(GRAPH_LAUNCH, 3, "graph_launch", false)                                                        \
   X(WAIT_DETAIL, 11, "wait_detail", false)                                                         \
   X(WAIT_TIME, 5, "wait_time", false)                                                              \

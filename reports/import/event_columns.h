@@ -3,6 +3,9 @@
 #ifndef WEIR_REPORTS_EVENT_COLUMNS_H
 #define WEIR_REPORTS_EVENT_COLUMNS_H
 
+/* In place of these four a launch has the number of its access set, in template_access. */
+#define WR_HAS_ACCESS(e) ((e)->kind == WEIR_EV_LAUNCH)
+
 /* Of `template`, its id left out: name, value for a record `e` of a caller `k`, and whether it is
  * there. */
 #define WR_TEMPLATE_MAP(X)                                                                         \
@@ -14,10 +17,10 @@
   X(stack, k->stack, k->stack != 0)                                                                \
   X(context, e->stack >> 24, true)                                                                 \
   X(device, e->device, e->device != WEIR_DEVICE_NONE)                                              \
-  X(src_device, e->src_device, e->src_device != WEIR_DEVICE_NONE)                                  \
-  X(copy, e->detail, true)                                                                         \
-  X(mem, e->mem & 15, true)                                                                        \
-  X(src_mem, e->mem >> 4, true)                                                                    \
+  X(src_device, e->src_device, e->src_device != WEIR_DEVICE_NONE && !WR_HAS_ACCESS(e))             \
+  X(copy, WR_HAS_ACCESS(e) ? 0 : e->detail, true)                                                  \
+  X(mem, WR_HAS_ACCESS(e) ? 0 : e->mem & 15, true)                                                 \
+  X(src_mem, WR_HAS_ACCESS(e) ? 0 : e->mem >> 4, true)                                             \
   X(flags, e->flags, true)                                                                         \
   X(stream, e->stream, true)
 

@@ -2,7 +2,17 @@
 #include "reports/import/graph.h"
 #include <string.h>
 
-enum { DEVICE_COLUMN = 11, SRC_DEVICE_COLUMN = 12 }; /* of graph_node */
+/* Columns of graph_node. */
+enum {
+  COPY_COLUMN = 8,
+  MEM_COLUMN,
+  SRC_MEM_COLUMN,
+  DEVICE_COLUMN,
+  SRC_DEVICE_COLUMN,
+  ACCESS_COLUMN = 14
+};
+
+enum { NODE_KERNEL = 0 /* CUgraphNodeType */ };
 
 static wr_row node_row(int64_t change, int64_t position, const graph_node_info *n)
 {
@@ -10,7 +20,12 @@ static wr_row node_row(int64_t change, int64_t position, const graph_node_info *
                       (int64_t)n->a, (int64_t)n->b, (int64_t)n->bytes, n->copy, n->mem & 15,
                       n->mem >> 4, n->device, n->src_device, n->conditional != 0}};
   if (n->device == WEIR_DEVICE_NONE) row.nulls |= 1u << DEVICE_COLUMN;
-  if (n->src_device == WEIR_DEVICE_NONE) row.nulls |= 1u << SRC_DEVICE_COLUMN;
+  bool kernel = n->type == NODE_KERNEL;
+  if (kernel || n->src_device == WEIR_DEVICE_NONE) row.nulls |= 1u << SRC_DEVICE_COLUMN;
+  if (kernel) {
+    row.v[COPY_COLUMN] = row.v[MEM_COLUMN] = row.v[SRC_MEM_COLUMN] = 0;
+    row.v[ACCESS_COLUMN] = event_access_number(n->copy, n->mem, n->src_device);
+  }
   return row;
 }
 

@@ -10,9 +10,12 @@
 /* CUgraphNodeType */
 enum { NODE_GRAPH = 4, NODE_EMPTY = 5, NODE_ALLOC = 10, NODE_FREE = 11 };
 
-enum { KEY_COLUMNS = 9, KEY_DEVICE = 6, KEY_SRC_DEVICE = 7, MOST_ROWS = 65536 };
+enum { KEY_COLUMNS = 10, KEY_DEVICE = 6, KEY_SRC_DEVICE = 7, KEY_ACCESS = 9, MOST_ROWS = 65536 };
 
-/* Type, kernel, bytes, copy, mem, src_mem, device, src_device (-1: none), conditional. */
+enum { WORK_COUNT = 11, WORK_POINTER, WORK_ACCESS /* columns of graph_work behind the key's */ };
+
+/* Type, kernel, bytes, copy, mem, src_mem, device, src_device (-1: none), conditional, access set (0:
+ * not known). */
 typedef struct work_key {
   int64_t v[KEY_COLUMNS];
   int64_t pointer, node; /* of nodes that allocate and free: each is its own; else 0 */
@@ -78,7 +81,7 @@ static bool is_memory(int64_t type)
 }
 
 /* Columns of p->nodes: node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,
- * conditional. Kernels are counted by their handle, whatever their grid. */
+ * conditional, access. Kernels are counted by their handle, whatever their grid. */
 static weir_status read_node(pass *p, exec_node *out)
 {
   sqlite3_stmt *q = p->nodes;
@@ -249,10 +252,12 @@ static weir_status add_content(pass *p, size_t used)
     if (!row) return wr_db_out_of_memory(p->db);
     row->v[0] = p->content_count;
     row->v[1] = (int64_t)i;
-    memcpy(&row->v[2], k->v, sizeof(k->v));
-    row->v[2 + KEY_COLUMNS] = p->times[p->used[i]];
-    row->v[3 + KEY_COLUMNS] = k->pointer;
-    if (!is_memory(k->v[0])) row->nulls |= 1u << (3 + KEY_COLUMNS);
+    memcpy(&row->v[2], k->v, KEY_ACCESS * sizeof(k->v[0]));
+    row->v[WORK_COUNT] = p->times[p->used[i]];
+    row->v[WORK_POINTER] = k->pointer;
+    row->v[WORK_ACCESS] = k->v[KEY_ACCESS];
+    if (!is_memory(k->v[0])) row->nulls |= 1u << WORK_POINTER;
+    if (!k->v[KEY_ACCESS]) row->nulls |= 1u << WORK_ACCESS;
     if (k->v[KEY_DEVICE] < 0) row->nulls |= 1u << (2 + KEY_DEVICE);
     if (k->v[KEY_SRC_DEVICE] < 0) row->nulls |= 1u << (2 + KEY_SRC_DEVICE);
   }
@@ -364,10 +369,11 @@ weir_status wr_graph_launches(wr_batch *batch)
                                 " WHERE a.name LIKE 'cu%GraphLaunch%'",
                                 &launches);
   if (st || !launches) return st;
-  st = wr_db_prepare(p.db,
-                     "SELECT node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,"
-                     " conditional FROM graph_node WHERE change = ? ORDER BY position",
-                     &p.nodes);
+  st = wr_db_prepare(
+      p.db,
+      "SELECT node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,"
+      " conditional, ifnull(access, 0) FROM graph_node WHERE change = ? ORDER BY position",
+      &p.nodes);
   if (!st) st = wr_db_each(p.db, IN_ORDER, take_launch_row, &p);
   close_pass(&p);
   return st;

@@ -211,6 +211,9 @@ void wr_correlate(wr_spool *s, wr_thread *t, uint64_t start, int64_t id);
 weir_status wr_take_asked(wr_spool *s, wr_thread *t, const trace_event *head, const void *payload,
                           size_t bytes);
 
+/* The words of an access set (access.c). */
+weir_status wr_take_access(wr_spool *s, const trace_event *head, const void *payload, size_t bytes);
+
 /* Hashes of copies (copy_hash.c): a record of one; the event `id` has been taken; and which copy
  * each is of, which needs the whole trace. */
 weir_status wr_take_copy_hash(wr_spool *s, wr_thread *t, const trace_event *head,

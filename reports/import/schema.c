@@ -154,20 +154,21 @@ void wr_db_distrust(const wr_db *db)
 
 /* What readers ask: a view of such a name could be anything, for ever. */
 static const char *const own_tables[] = {
-    "template",     "event_row",       "graph_change", "graph_node",
-    "graph_work",   "graph_launch",    "copy_hash",    "copy_hash_call",
-    "hash_outcome", "nvml_sample",     "meta",         "process",
-    "thread",       "module",          "stack",        "stack_frame",
-    "frame",        "python_frame",    "name",         "note",
-    "api",          "coverage",        "unseen",       "resume",
-    "event_kind",   "cache_reason",    "mem_kind",     "copy_direction",
-    "wait_kind",    "cache_fact",      "block_end",    "range_row",
-    "range_name",   "range_category",  "range_kind",   "event_range",
-    "batch_item",   "block_row",       "tensor",       "device_operation",
-    "device_work",  "device_call",     "device_fact",  "memory",
-    "graph_fact",   "graph_node_type", "StringIds",    "source_line",
-    "site",         "wait_detail",     "wait_time",    "device_gap",
-    "device_idle",  "queue_full",      "idle_cause",   "asked"};
+    "template",     "event_row",       "graph_change",   "graph_node",
+    "graph_work",   "graph_launch",    "copy_hash",      "copy_hash_call",
+    "hash_outcome", "nvml_sample",     "meta",           "process",
+    "thread",       "module",          "stack",          "stack_frame",
+    "frame",        "python_frame",    "name",           "note",
+    "api",          "coverage",        "unseen",         "resume",
+    "event_kind",   "cache_reason",    "mem_kind",       "copy_direction",
+    "wait_kind",    "cache_fact",      "block_end",      "range_row",
+    "range_name",   "range_category",  "range_kind",     "event_range",
+    "batch_item",   "block_row",       "tensor",         "device_operation",
+    "device_work",  "device_call",     "device_fact",    "memory",
+    "graph_fact",   "graph_node_type", "StringIds",      "source_line",
+    "site",         "wait_detail",     "wait_time",      "device_gap",
+    "device_idle",  "queue_full",      "idle_cause",     "asked",
+    "access_set",   "access_word",     "template_access"};
 
 /* The columns of a table are the file's own, each row's as long as it is there: one that is
  * calculated could be as long as SQLite allows, in each row. */
@@ -404,6 +405,9 @@ static const struct {
     {"asked", "calls",
      "CREATE TEMP TABLE asked(thread, api, address, event, calls, timed, timed_ns, about_ns,"
      " launches, followed);"},
+    {"access_set", "number",
+     "CREATE TEMP TABLE access_set(process, number, words); CREATE TEMP TABLE access_word(process,"
+     " number, address); CREATE TEMP TABLE template_access(template, number);"},
     {"name", "string", "CREATE TEMP VIEW name AS SELECT *, NULL AS string FROM main.name"}};
 
 static weir_status stand_in_for_absent(const wr_db *db)
@@ -484,7 +488,8 @@ weir_status wr_schema_streams_view(const wr_db *db)
 #define GRAPH_WORK                                                                                 \
   "graph_work(content INTEGER, position INTEGER, type INTEGER, kernel INTEGER, bytes INTEGER,"     \
   " copy INTEGER, mem INTEGER, src_mem INTEGER, device INTEGER, src_device INTEGER,"               \
-  " conditional INTEGER, count INTEGER, pointer INTEGER, PRIMARY KEY(content, position))"          \
+  " conditional INTEGER, count INTEGER, pointer INTEGER, access INTEGER,"                          \
+  " PRIMARY KEY(content, position))"                                                               \
   " WITHOUT ROWID"
 #define GRAPH_LAUNCH "graph_launch(event INTEGER PRIMARY KEY, change INTEGER, content INTEGER)"
 
@@ -494,7 +499,7 @@ static const char graph_tables[] =
     " nodes INTEGER);"
     "CREATE TABLE IF NOT EXISTS graph_node(change INTEGER, position INTEGER, node INTEGER,"
     " parent INTEGER, type INTEGER, a INTEGER, b INTEGER, bytes INTEGER, copy INTEGER, mem INTEGER,"
-    " src_mem INTEGER, device INTEGER, src_device INTEGER, conditional INTEGER,"
+    " src_mem INTEGER, device INTEGER, src_device INTEGER, conditional INTEGER, access INTEGER,"
     " PRIMARY KEY(change, position)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS " GRAPH_WORK ";"
     "CREATE TABLE IF NOT EXISTS " GRAPH_LAUNCH ";";
@@ -514,6 +519,11 @@ static const char asked_table[] =
     "CREATE TABLE IF NOT EXISTS asked(thread INTEGER, api INTEGER, address INTEGER, event INTEGER,"
     " calls INTEGER, timed INTEGER, timed_ns INTEGER, about_ns INTEGER, launches INTEGER,"
     " followed INTEGER, PRIMARY KEY(thread, api, address)) WITHOUT ROWID;";
+
+static const char access_tables[] =
+    "CREATE TABLE IF NOT EXISTS access_set(process INTEGER, number INTEGER, words INTEGER);"
+    "CREATE TABLE IF NOT EXISTS access_word(process INTEGER, number INTEGER, address INTEGER);"
+    "CREATE TABLE IF NOT EXISTS template_access(template INTEGER PRIMARY KEY, number INTEGER);";
 
 static const char usage_table[] =
     "CREATE TABLE IF NOT EXISTS nvml_sample(id INTEGER PRIMARY KEY, time INTEGER, bus TEXT,"
@@ -537,6 +547,7 @@ weir_status wr_schema_extend(const wr_db *db)
   weir_status st = wr_db_exec(db, graph_tables);
   if (!st) st = wr_db_exec(db, hash_tables);
   if (!st) st = wr_db_exec(db, asked_table);
+  if (!st) st = wr_db_exec(db, access_tables);
   if (!st) st = wr_db_exec(db, usage_table);
   if (!st)
     st = wr_db_exec(db, "INSERT OR IGNORE INTO mem_kind VALUES(9, 'code', 7),"
@@ -545,6 +556,9 @@ weir_status wr_schema_extend(const wr_db *db)
     st = wr_db_exec(db, "ALTER TABLE process ADD COLUMN rank INTEGER");
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!st && !pointers) st = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
+  if (!st && !wr_db_has_column(db, "graph_node", "access"))
+    st = wr_db_exec(db, "ALTER TABLE graph_node ADD COLUMN access INTEGER;"
+                        "ALTER TABLE graph_work ADD COLUMN access INTEGER");
   if (st || wr_db_has_column(db, "block_row", "work")) return st;
   st = wr_db_exec(db, "INSERT OR IGNORE INTO block_end VALUES(5, 'freed_by_graph');"
                       "INSERT OR IGNORE INTO cache_fact VALUES(10, 'graph_memory'), (11, 'taken')");
@@ -567,6 +581,7 @@ weir_status wr_schema_create(const wr_db *db)
   if (!st) st = wr_db_exec(db, graph_tables);
   if (!st) st = wr_db_exec(db, hash_tables);
   if (!st) st = wr_db_exec(db, asked_table);
+  if (!st) st = wr_db_exec(db, access_tables);
   if (!st) st = wr_db_exec(db, usage_table);
   if (!st) st = create_with_place(db, wr_schema_sql, strlen(wr_schema_sql), NO_PLACE);
   if (!st)

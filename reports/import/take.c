@@ -475,10 +475,10 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
 {
   wr_spool *s = context;
   const wr_batch *b = &s->im->batch;
-  size_t thread = 0, waiting = b->rows[WR_TABLE_STACK_FRAME].count + b->op_count +
-                               b->rows[WR_TABLE_DEVICE_WORK].count +
-                               b->rows[WR_TABLE_COPY_HASH].count +
-                               b->rows[WR_TABLE_GRAPH_NODE].count;
+  size_t thread = 0,
+         waiting = b->rows[WR_TABLE_STACK_FRAME].count + b->op_count +
+                   b->rows[WR_TABLE_DEVICE_WORK].count + b->rows[WR_TABLE_COPY_HASH].count +
+                   b->rows[WR_TABLE_ACCESS_WORD].count + b->rows[WR_TABLE_GRAPH_NODE].count;
   weir_status st = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
   if (!st) st = find_thread(s, serial, tid, &thread);
   if (st) return st;
@@ -509,6 +509,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return wr_take_copy_hash(s, &s->thread[thread], head, payload, bytes);
   case WEIR_EV_ASKED:
     return wr_take_asked(s, &s->thread[thread], head, payload, bytes);
+  case WEIR_EV_ACCESS:
+    return wr_take_access(s, head, payload, bytes);
   case WEIR_EV_GRAPH:
     return wr_graph_take(s, &s->thread[thread], head, payload, bytes);
   default:

@@ -1,6 +1,7 @@
 /* template.c: see template.h. */
 #include "reports/import/template.h"
 #include "core/base/map.h"
+#include "reports/base/util.h"
 
 enum { MOST_KNOWN = 1 << 17 }; /* 6 MiB; then all are forgotten */
 
@@ -35,6 +36,10 @@ weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *wh
     return WEIR_OK;
   }
   if (t->known.count >= MOST_KNOWN) hash_map_free(&t->known);
+  uint32_t set = WR_HAS_ACCESS(e) ? event_access_number(e->detail, e->mem, e->src_device) : 0;
+  wr_batch_rows *sets = &batch->rows[WR_TABLE_TEMPLATE_ACCESS];
+  if (set && !wr_grow(&sets->row, &sets->capacity, sets->count + 1, sizeof(wr_row)))
+    return weir_fail(WEIR_ENOMEM, "importing: out of host memory");
   wr_row *row = wr_batch_row(batch, WR_TABLE_TEMPLATE);
   if (row && !(known = hash_map_place(&t->known, key, NULL)))
     batch->rows[WR_TABLE_TEMPLATE].count--;
@@ -43,5 +48,6 @@ weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *wh
   *id = ++t->count * (rare ? -1 : 1);
   *known = (uint64_t)*id;
   fill_row(row, *id, who, e);
+  if (set) sets->row[sets->count++] = (wr_row){.v = {*id, set}};
   return WEIR_OK;
 }
