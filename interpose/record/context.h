@@ -75,6 +75,8 @@
   X(cuGraphMemAllocNodeGetParams, PFN_cuGraphMemAllocNodeGetParams_v11040)                         \
   X(cuGraphMemFreeNodeGetParams, PFN_cuGraphMemFreeNodeGetParams_v11040)                           \
   X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \
+  X(cuFuncGetParamInfo, PFN_cuFuncGetParamInfo_v12040)                                             \
+  X(cuKernelGetParamInfo, PFN_cuKernelGetParamInfo_v12040)                                         \
   X(cuKernelGetName, PFN_cuKernelGetName_v12030)
 
 enum driver_helper {

@@ -6,6 +6,7 @@
  * the pointer map is kept whether or not the event found room. */
 #include "interpose/record/extract.h"
 
+#include "interpose/record/access.h"
 #include "interpose/record/context.h"
 #include "interpose/record/device_memory.h"
 #include "interpose/record/event_fill.h"
@@ -399,7 +400,7 @@ void extract_event_record(hook_call *c, extract_word event, extract_word stream,
 
 /* Grid packed: x in 32 bits, y and z in 16 each, which are their limits. */
 static event_fields begin_launch(hook_call *c, uint64_t function, const uint64_t g[3],
-                                 uint64_t threads)
+                                 uint64_t threads, uint32_t access)
 {
   kernel_name_launch(c, function);
   c->thread->launches++;
@@ -408,32 +409,36 @@ static event_fields begin_launch(hook_call *c, uint64_t function, const uint64_t
   e.b = (g[0] & UINT32_MAX) | (g[1] & 0xffff) << 32 | (g[2] & 0xffff) << 48;
   e.bytes = g[0] * g[1] * g[2] * threads;
   e.device = c->thread->last_device;
+  event_set_access(&e, access);
   return e;
 }
 
 void extract_launch(hook_call *c, extract_word function, extract_word gx, extract_word gy,
                     extract_word gz, extract_word bx, extract_word by, extract_word bz,
-                    extract_word stream)
+                    extract_word stream, extract_word args, extract_word extra)
 {
-  event_fields e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
+  uint32_t access = access_of_launch(c, function, args, extra);
+  event_fields e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz, access);
   event_set_work(&e, stream);
   event_commit(c, &e);
 }
 
-void extract_launch_config(hook_call *c, extract_word function, const CUlaunchConfig *g)
+void extract_launch_config(hook_call *c, extract_word function, const CUlaunchConfig *g,
+                           extract_word args, extract_word extra)
 {
   static const CUlaunchConfig none;
   if (!g) g = &none;
   extract_launch(c, function, g->gridDimX, g->gridDimY, g->gridDimZ, g->blockDimX, g->blockDimY,
-                 g->blockDimZ, (extract_word)g->hStream);
+                 g->blockDimZ, (extract_word)g->hStream, args, extra);
 }
 
-void extract_launch_config_rt(hook_call *c, extract_word function, const cudaLaunchConfig_t *g)
+void extract_launch_config_rt(hook_call *c, extract_word function, const cudaLaunchConfig_t *g,
+                              extract_word args)
 {
   static const cudaLaunchConfig_t none;
   if (!g) g = &none;
   extract_launch(c, function, g->gridDim.x, g->gridDim.y, g->gridDim.z, g->blockDim.x,
-                 g->blockDim.y, g->blockDim.z, (extract_word)g->stream);
+                 g->blockDim.y, g->blockDim.z, (extract_word)g->stream, args, 0);
 }
 
 /* One call, a launch on each of several devices. */
@@ -445,27 +450,48 @@ void extract_launch_multi(hook_call *c, const CUDA_LAUNCH_PARAMS *list, extract_
     const CUDA_LAUNCH_PARAMS *p = &list[i];
     if (i) c->flags |= WEIR_EVF_BATCH;
     extract_launch(c, (extract_word)p->function, p->gridDimX, p->gridDimY, p->gridDimZ,
-                   p->blockDimX, p->blockDimY, p->blockDimZ, (extract_word)p->hStream);
+                   p->blockDimX, p->blockDimY, p->blockDimZ, (extract_word)p->hStream,
+                   (extract_word)p->kernelParams, 0);
   }
+}
+
+static void name_handle(hook_call *c, uint64_t handle, const char *name, uint64_t owner,
+                        access_handle what)
+{
+  if (c->status == 0) {
+    access_met(handle, what);
+    kernel_name_set(c, handle, name);
+  }
+  extract_call(c, handle, owner, 0, WEIR_NO_STREAM);
 }
 
 void extract_named(hook_call *c, extract_word handle, const char *name, extract_word owner)
 {
-  if (c->status == 0) kernel_name_set(c, handle, name);
-  extract_call(c, handle, owner, 0, WEIR_NO_STREAM);
+  name_handle(c, handle, name, owner, WEIR_HANDLE_FUNCTION);
+}
+
+void extract_named_kernel(hook_call *c, extract_word handle, const char *name, extract_word owner)
+{
+  name_handle(c, handle, name, owner, WEIR_HANDLE_KERNEL);
 }
 
 void extract_named_like(hook_call *c, extract_word handle, extract_word like)
 {
-  if (c->status == 0) kernel_name_of_kernel(c, handle, like);
+  if (c->status == 0) {
+    access_met(handle, WEIR_HANDLE_FUNCTION);
+    kernel_name_of_kernel(c, handle, like);
+  }
   extract_call(c, handle, like, 0, WEIR_NO_STREAM);
 }
 
 void extract_named_list(hook_call *c, const CUkernel *kernels, extract_word count,
                         extract_word owner)
 {
-  for (extract_word i = 0; c->status == 0 && kernels && i < count; i++)
-    kernel_name_of_kernel(c, (uint64_t)(uintptr_t)kernels[i], (uint64_t)(uintptr_t)kernels[i]);
+  for (extract_word i = 0; c->status == 0 && kernels && i < count; i++) {
+    uint64_t kernel = (uint64_t)(uintptr_t)kernels[i];
+    access_met(kernel, WEIR_HANDLE_KERNEL);
+    kernel_name_of_kernel(c, kernel, kernel);
+  }
   extract_call(c, 0, owner, count, WEIR_NO_STREAM);
 }
 
@@ -504,6 +530,7 @@ void extract_context_made_before(hook_call *c)
 void extract_code_before(hook_call *c)
 {
   device_memory_measure(c);
+  access_forget_all();
 }
 
 void extract_code(hook_call *c, extract_word a, extract_word b, extract_word bytes)
@@ -522,6 +549,7 @@ void extract_context_own(hook_call *c, extract_word context, extract_word device
 void extract_context_destroy(hook_call *c, extract_word context)
 {
   unsigned number = context_number(context), device = context_device(context);
+  access_forget_all();
   if (c->status == 0 && number) {
     pointer_blocks_drop(block_tag_make(0, 0, 255), block_tag_make(0, 0, number));
     context_forget(context);
@@ -550,6 +578,7 @@ static void drop_blocks_of_device(unsigned device, unsigned primary)
 void extract_reset(hook_call *c, extract_word device)
 {
   unsigned primary = context_primary((unsigned)device);
+  access_forget_all();
   if (c->status == 0) {
     driver_pools_device_gone((unsigned)device);
     drop_blocks_of_device((unsigned)device, primary);

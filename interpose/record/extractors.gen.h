@@ -49,11 +49,12 @@ void extract_capture_begin(hook_call *c, extract_word stream, extract_word mode,
 void extract_capture_end(hook_call *c, extract_word stream, extract_word graph);
 void extract_event(hook_call *c, extract_word event, extract_word b);
 void extract_event_record(hook_call *c, extract_word event, extract_word stream, extract_word flags);
-void extract_launch(hook_call *c, extract_word function, extract_word gx, extract_word gy, extract_word gz, extract_word bx, extract_word by, extract_word bz, extract_word stream);
-void extract_launch_config(hook_call *c, extract_word function, const CUlaunchConfig *config);
-void extract_launch_config_rt(hook_call *c, extract_word function, const cudaLaunchConfig_t *config_rt);
+void extract_launch(hook_call *c, extract_word function, extract_word gx, extract_word gy, extract_word gz, extract_word bx, extract_word by, extract_word bz, extract_word stream, extract_word args, extract_word extra);
+void extract_launch_config(hook_call *c, extract_word function, const CUlaunchConfig *config, extract_word args, extract_word extra);
+void extract_launch_config_rt(hook_call *c, extract_word function, const cudaLaunchConfig_t *config_rt, extract_word args);
 void extract_launch_multi(hook_call *c, const CUDA_LAUNCH_PARAMS *launches, extract_word count);
 void extract_named(hook_call *c, extract_word handle, const char *name, extract_word owner);
+void extract_named_kernel(hook_call *c, extract_word handle, const char *name, extract_word owner);
 void extract_named_like(hook_call *c, extract_word handle, extract_word like);
 void extract_named_list(hook_call *c, const CUkernel *kernels, extract_word count, extract_word owner);
 void extract_context(hook_call *c, extract_word a, extract_word device, extract_word b);

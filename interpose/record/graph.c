@@ -5,6 +5,7 @@
 #include "interpose/record/graph.h"
 
 #include "core/base/pages.h"
+#include "interpose/record/access.h"
 #include "interpose/record/device_memory.h"
 #include "interpose/record/extract.h"
 #include "interpose/record/hash_table.h"
@@ -83,6 +84,7 @@ static void describe_kernel(hook_call *c, const CUDA_KERNEL_NODE_PARAMS_v2 *k, e
       k->gridDimX | (uint64_t)(k->gridDimY & 0xffff) << 32 | (uint64_t)(k->gridDimZ & 0xffff) << 48;
   e->bytes = (uint64_t)k->gridDimX * k->gridDimY * k->gridDimZ * threads;
   e->device = c->thread->last_device;
+  event_set_access(e, access_find_node_set(c, k));
 }
 
 static CUDA_KERNEL_NODE_PARAMS_v2 kernel_of_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *k)
@@ -93,7 +95,9 @@ static CUDA_KERNEL_NODE_PARAMS_v2 kernel_of_v1(const CUDA_KERNEL_NODE_PARAMS_v1 
                                       .gridDimZ = k->gridDimZ,
                                       .blockDimX = k->blockDimX,
                                       .blockDimY = k->blockDimY,
-                                      .blockDimZ = k->blockDimZ};
+                                      .blockDimZ = k->blockDimZ,
+                                      .kernelParams = k->kernelParams,
+                                      .extra = k->extra};
 }
 
 static void describe_copy(const hook_call *c, const CUDA_MEMCPY3D *p, event_fields *e)
@@ -401,7 +405,10 @@ void extract_graph_set(hook_call *c, extract_word exec, extract_word node,
   }
   if (!node_set(c, exec, node, params)) return;
   if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
-    CUDA_KERNEL_NODE_PARAMS_v2 k = {.func = params->kernel.func, .kern = params->kernel.kern};
+    CUDA_KERNEL_NODE_PARAMS_v2 k = {.func = params->kernel.func,
+                                    .kern = params->kernel.kern,
+                                    .kernelParams = params->kernel.kernelParams,
+                                    .extra = params->kernel.extra};
     k.gridDimX = params->kernel.gridDimX, k.blockDimX = params->kernel.blockDimX;
     k.gridDimY = params->kernel.gridDimY, k.blockDimY = params->kernel.blockDimY;
     k.gridDimZ = params->kernel.gridDimZ, k.blockDimZ = params->kernel.blockDimZ;

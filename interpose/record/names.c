@@ -7,6 +7,7 @@
 #include "interpose/record/names.h"
 
 #include <string.h>
+#include "interpose/record/access.h"
 #include "interpose/record/context.h"
 #include "interpose/record/extract.h"
 #include "interpose/record/hash_table.h"
@@ -31,6 +32,7 @@ static uint32_t epoch_now(void)
 static void kernel_name_stub(uint64_t stub, const char *name)
 {
   hash_table_put(&stubs, stub, (uint64_t)(uintptr_t)name, 0);
+  access_met(stub, WEIR_HANDLE_STUB);
 }
 
 static const char *stub_name(uint64_t stub)
@@ -112,7 +114,7 @@ void handle___cudaRegisterFunction(int bank, bool per_thread,
 
 /* What these do beneath (load a module, make a context) is part of no event: they are asked once a
  * kernel, before its first launch. */
-#define WEIR_GET_KERNEL(symbol, type)                                                              \
+#define WEIR_GET_KERNEL(symbol, type, what)                                                        \
   cudaError_t handle_##symbol(int bank, bool per_thread,                                           \
                               cudaError_t (*real)(type *, const void *), type *handle,             \
                               const void *stub)                                                    \
@@ -121,10 +123,12 @@ void handle___cudaRegisterFunction(int bank, bool per_thread,
     if (!thread_self.depth++) thread_self.outermost = (uintptr_t)__builtin_frame_address(0);       \
     cudaError_t r = real(handle, stub);                                                            \
     thread_self.depth--;                                                                           \
-    if (r == cudaSuccess && handle)                                                                \
+    if (r == cudaSuccess && handle) {                                                              \
+      access_met((uint64_t)(uintptr_t)*handle, what);                                              \
       kernel_name_like_stub((uint64_t)(uintptr_t)*handle, (uint64_t)(uintptr_t)stub);              \
+    }                                                                                              \
     return r;                                                                                      \
   }
-WEIR_GET_KERNEL(__cudaGetKernel, cudaKernel_t)
-WEIR_GET_KERNEL(cudaGetKernel, cudaKernel_t)
-WEIR_GET_KERNEL(cudaGetFuncBySymbol, cudaFunction_t)
+WEIR_GET_KERNEL(__cudaGetKernel, cudaKernel_t, WEIR_HANDLE_KERNEL)
+WEIR_GET_KERNEL(cudaGetKernel, cudaKernel_t, WEIR_HANDLE_KERNEL)
+WEIR_GET_KERNEL(cudaGetFuncBySymbol, cudaFunction_t, WEIR_HANDLE_FUNCTION)

@@ -1,5 +1,6 @@
 /* part.c: the recorder's part in the life of a process (process/part.h). */
 #include "interpose/process/part.h"
+#include "interpose/record/access.h"
 #include "interpose/record/captures.h"
 #include "interpose/record/context.h"
 #include "interpose/record/device_memory.h"
@@ -17,6 +18,7 @@ static void reset_after_fork(void)
   physical_forked();
   imported_forked();
   device_memory_forked();
+  access_forked();
 }
 
 static void sample_new_context(void)
@@ -24,6 +26,12 @@ static void sample_new_context(void)
   device_memory_sample(&thread_self, false);
 }
 
+static void forget_unloaded(void)
+{
+  driver_helpers_forget();
+  access_forget_all();
+}
+
 static const process_part part = {
-    .context = sample_new_context, .forked = reset_after_fork, .unloaded = driver_helpers_forget};
+    .context = sample_new_context, .forked = reset_after_fork, .unloaded = forget_unloaded};
 PROCESS_PART(part);

@@ -31,6 +31,7 @@ enum { GIB = WEIR_GIB_SHIFT, GRANULE = WEIR_GRANULE_SHIFT, PAGE = WEIR_PAGE_SHIF
 #define ALWAYS static inline __attribute__((always_inline))
 
 pointer_word pointer_top[512];
+_Atomic uint64_t pointer_blocks_added;
 static hash_table blocks;
 
 /* A root's or a node's arrays. */
@@ -346,6 +347,7 @@ void pointer_block_add(pointer_block b)
   if (!e) return;
   mark_range(b, true);
   hash_entry_set(e, b.bytes, b.tag);
+  atomic_fetch_add_explicit(&pointer_blocks_added, 1, memory_order_release);
 }
 
 pointer_block pointer_block_remove(uint64_t start)

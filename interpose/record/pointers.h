@@ -65,6 +65,9 @@ typedef struct pointer_block {
 /* Remembers a block. `start` 0 is ignored. */
 void pointer_block_add(pointer_block block);
 
+/* How many were: a word that pointed to none may point to one since. */
+extern _Atomic uint64_t pointer_blocks_added;
+
 /* Takes the block that starts there out; tag 0 when there is none. */
 pointer_block pointer_block_remove(uint64_t start);
 

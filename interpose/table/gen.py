@@ -64,10 +64,10 @@ EXTRACTORS = {
     'stream': 'stream create flags=0',
     'capture_begin': 'stream mode=0 graph=0', 'capture_end': 'stream graph',
     'event': 'event b=0', 'event_record': 'event stream flags=0',
-    'launch': 'function gx=1 gy=1 gz=1 bx=1 by=1 bz=1 stream=0',
-    'launch_config': 'function !config', 'launch_config_rt': 'function !config_rt',
+    'launch': 'function gx=1 gy=1 gz=1 bx=1 by=1 bz=1 stream=0 args=0 extra=0',
+    'launch_config': 'function !config args=0 extra=0', 'launch_config_rt': 'function !config_rt args=0',
     'launch_multi': '!launches count',
-    'named': 'handle !name owner', 'named_like': 'handle like',
+    'named': 'handle !name owner', 'named_kernel': 'handle !name owner', 'named_like': 'handle like',
     'named_list': '!kernels count owner',
     'context': 'a=0 device=WEIR_DEVICE_NONE b=0', 'context_made': 'context device b=0', 'context_own': 'context device b=0',
     'context_destroy': 'context',
@@ -114,7 +114,7 @@ INFORMED = {
 
 # Extractors of what no program calls in its inner loop: their wrappers are WEIR_RARE (wrap.h).
 RARE = ('call', 'call_batch', 'code', 'decompress', 'graph', 'graph_add', 'graph_end', 'graph_instantiate', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
-        'context', 'context_made', 'context_own', 'context_destroy', 'named', 'named_like', 'named_list',
+        'context', 'context_made', 'context_own', 'context_destroy', 'named', 'named_kernel', 'named_like', 'named_list',
         'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
 
 def is_rare(row):

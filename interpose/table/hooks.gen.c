@@ -5103,7 +5103,7 @@ WEIR_BODY CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigne
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream), W(kernelParams), W(extra));
   call_leave(c);
   return r;
 }
@@ -5122,7 +5122,7 @@ WEIR_BODY CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, un
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream), W(kernelParams), W(extra));
   call_leave(c);
   return r;
 }
@@ -5141,7 +5141,7 @@ WEIR_BODY CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDi
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream), W(kernelParams), W(0));
   call_leave(c);
   return r;
 }
@@ -5160,7 +5160,7 @@ WEIR_BODY CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int g
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
+  extract_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream), W(kernelParams), W(0));
   call_leave(c);
   return r;
 }
@@ -5179,7 +5179,7 @@ WEIR_BODY CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(config, f, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch_config(c, W(f), config);
+  extract_launch_config(c, W(f), config, W(kernelParams), W(extra));
   call_leave(c);
   return r;
 }
@@ -5198,7 +5198,7 @@ WEIR_BODY CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunct
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(config, f, kernelParams, extra))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch_config(c, W(f), config);
+  extract_launch_config(c, W(f), config, W(kernelParams), W(extra));
   call_leave(c);
   return r;
 }
@@ -5236,7 +5236,7 @@ WEIR_BODY CUresult w_cuLaunch(CUfunction f)
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(f))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(f), W(1), W(1), W(1), W(1), W(1), W(1), W(0));
+  extract_launch(c, W(f), W(1), W(1), W(1), W(1), W(1), W(1), W(0), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -5255,7 +5255,7 @@ WEIR_BODY CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(f, grid_width, grid_height))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(0));
+  extract_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(0), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -5274,7 +5274,7 @@ WEIR_BODY CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_he
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(f, grid_width, grid_height, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(hStream));
+  extract_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(hStream), W(0), W(0));
   call_leave(c);
   return r;
 }
@@ -7444,7 +7444,7 @@ WEIR_BODY WEIR_RARE CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary l
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pKernel, library, name))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_named(c, WEIR_OUT(pKernel), name, W(library));
+  extract_named_kernel(c, WEIR_OUT(pKernel), name, W(library));
   call_leave(c);
   return r;
 }
@@ -12551,7 +12551,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream), W(args), W(0));
   call_leave(c);
   return r;
 }
@@ -12575,7 +12575,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream), W(args), W(0));
   call_leave(c);
   return r;
 }
@@ -12599,7 +12599,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream), W(args), W(0));
   call_leave(c);
   return r;
 }
@@ -12623,7 +12623,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  extract_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream), W(args), W(0));
   call_leave(c);
   return r;
 }
@@ -12647,7 +12647,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(config, func, args))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch_config_rt(c, W(func), config);
+  extract_launch_config_rt(c, W(func), config, W(args));
   call_leave(c);
   return r;
 }
@@ -12671,7 +12671,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(config, func, args))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch_config_rt(c, W(func), config);
+  extract_launch_config_rt(c, W(func), config, W(args));
   call_leave(c);
   return r;
 }
@@ -13449,7 +13449,7 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  extract_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream), W(args), W(0));
   call_leave(c);
   return r;
 }
@@ -13470,7 +13470,7 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
+  extract_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream), W(args), W(0));
   call_leave(c);
   return r;
 }
@@ -13491,7 +13491,7 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLibraryGetKernel_12
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real(pKernel, library, name))) reroute_retry_succeeded(bank);
   call_returned(c, (uint32_t)r);
-  extract_named(c, WEIR_OUT(pKernel), name, W(library));
+  extract_named_kernel(c, WEIR_OUT(pKernel), name, W(library));
   call_leave(c);
   return r;
 }

@@ -129,6 +129,12 @@ START_TEST(a_graph_made_node_by_node_and_its_clone_are_counted_at_each_launch)
   ck_assert_int_eq(ask("t.db", "SELECT sum(copyCount) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE"
                                " copyKind = 1 AND srcKind = 1 AND dstKind = 2"),
                    6);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(w.count) FROM graph_launch l JOIN graph_work w ON"
+                               " w.content = l.content JOIN access_set s ON s.number = w.access"
+                               " JOIN access_word a ON a.number = s.number JOIN block b ON"
+                               " a.address >= b.pointer AND a.address < b.pointer + b.bytes"
+                               " WHERE w.type = 0 AND s.words = 1 AND b.mem = 3"),
+                   12);
 }
 END_TEST
 

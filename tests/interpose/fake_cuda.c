@@ -181,6 +181,29 @@ int cuKernelGetName(const char **name, uint64_t kernel)
   return fake.function_name ? 0 : 400;
 }
 
+static int param_info(size_t index, size_t *offset, size_t *bytes)
+{
+  fake.param_asks++;
+  if (fake.param_status) return fake.param_status;
+  if (index >= sizeof fake.param_bytes / sizeof *fake.param_bytes || !fake.param_bytes[index])
+    return 1; /* CUDA_ERROR_INVALID_VALUE */
+  *offset = 0;
+  *bytes = fake.param_bytes[index];
+  return 0;
+}
+
+EXPORT int cuFuncGetParamInfo(uint64_t function, size_t index, size_t *offset, size_t *bytes);
+int cuFuncGetParamInfo(uint64_t function, size_t index, size_t *offset, size_t *bytes)
+{
+  return function ? param_info(index, offset, bytes) : 400;
+}
+
+EXPORT int cuKernelGetParamInfo(uint64_t kernel, size_t index, size_t *offset, size_t *bytes);
+int cuKernelGetParamInfo(uint64_t kernel, size_t index, size_t *offset, size_t *bytes)
+{
+  return kernel ? param_info(index, offset, bytes) : 400;
+}
+
 EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active);
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 {
@@ -242,6 +265,29 @@ int cudaMalloc3D(pitched *out)
   int status = fake_answer("cudaMalloc3D");
   if (out) *out = (pitched){fake.give, fake.pitch, 0, 0};
   return status;
+}
+
+EXPORT int cudaGetFuncBySymbol(uint64_t *function, uint64_t stub);
+int cudaGetFuncBySymbol(uint64_t *function, uint64_t stub)
+{
+  int status = fake_answer("cudaGetFuncBySymbol");
+  if (!status && stub != fake.registered) status = fake.last_error = 98;
+  if (!status && function) *function = fake.give;
+  return status;
+}
+
+EXPORT int cudaPeekAtLastError(void);
+int cudaPeekAtLastError(void)
+{
+  return fake.last_error;
+}
+
+EXPORT int cudaGetLastError(void);
+int cudaGetLastError(void)
+{
+  int was = fake.last_error;
+  fake.last_error = 0;
+  return was;
 }
 
 EXPORT int cudaGetDevice(int *device);

@@ -23,6 +23,11 @@ typedef struct fake_state {
   uint64_t capturing;                    /* the stream that is captured */
   int active;                            /* primary context */
   const char *function_name;
+  size_t param_bytes[8]; /* of the parameters of every kernel; 0: there are no more */
+  int param_status;      /* what a question about one of them returns; 0: that it is there */
+  uint64_t param_asks;   /* how often they were asked for */
+  uint64_t registered;   /* the stub that a runtime knows the function of, which is `give` */
+  int last_error;        /* of a runtime */
   void *(*resolve)(const char *name, int version, uint64_t flags);
 } fake_state;
 

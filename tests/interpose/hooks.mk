@@ -2,15 +2,16 @@
 # linked into the test, with hooks_rig.c in the place of the loader's side.
 
 HOOK_FAKES  := libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13
-HOOK_SRC    := $(filter-out %/engine.c interpose/reroute/options.c interpose/reroute/owners.c,$(sort $(wildcard $(patsubst %,interpose/%/*.c,table record reroute staging) interpose/record/*.S)))
+HOOK_SRC    := $(filter-out %/engine.c interpose/record/options.c interpose/reroute/options.c interpose/reroute/owners.c,$(sort $(wildcard $(patsubst %,interpose/%/*.c,table record reroute staging) interpose/record/*.S)))
 HOOK_OBJS   := $(call objs,$(HOOK_SRC) interpose/elf/bank.c interpose/process/mode.c interpose/process/own_threads.c interpose/process/part.c interpose/process/tools.c) $(call objs,core/base/bias.c) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
-HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_hooks_table test_race)
+HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_hooks_table test_access test_race)
 POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
 BLOCK_CACHE_TEST  := $(O)/tests/interpose/test_block_cache
 
 EXTRA_tests/interpose/test_race.c          := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks.c         := $(CUDAINC)
+EXTRA_tests/interpose/test_access.c        := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks_lookups.c := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks_table.c   := $(CUDAINC)
 

@@ -234,6 +234,12 @@ static weir_status on_extended(void *context, uint32_t thread, uint32_t tid,
 {
   rig_log *l = context;
   (void)thread, (void)tid;
+  if (head->kind == WEIR_EV_ACCESS) {
+    ck_assert_uint_lt(l->sets, RIG_SETS);
+    rig_set *s = &l->set[l->sets++];
+    *s = (rig_set){.number = head->a, .words = bytes / sizeof(uint64_t)};
+    memcpy(s->word, payload, bytes < sizeof s->word ? bytes : sizeof s->word);
+  }
   if (head->kind != WEIR_EV_NAME) return WEIR_OK;
   ck_assert_uint_lt(l->names, RIG_NAMES);
   rig_name *n = &l->name[l->names++];

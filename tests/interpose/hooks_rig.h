@@ -26,14 +26,22 @@ typedef struct rig_name {
   char text[64];
 } rig_name;
 
-enum { RIG_EVENTS = 4096, RIG_NAMES = 256 };
+typedef struct rig_set { /* an ACCESS record */
+  uint64_t number, words;
+  uint64_t word[8]; /* the first of them */
+} rig_set;
 
-/* Everything recorded since the last call (one-slot events; NAME records apart). */
+enum { RIG_EVENTS = 4096, RIG_NAMES = 256, RIG_SETS = 256 };
+
+/* Everything recorded since the last call (one-slot events; NAME and ACCESS records
+ * apart). */
 typedef struct rig_log {
   trace_event event[RIG_EVENTS];
   unsigned events;
   rig_name name[RIG_NAMES];
   unsigned names;
+  rig_set set[RIG_SETS];
+  unsigned sets;
 } rig_log;
 
 rig_log *rig_read(void);

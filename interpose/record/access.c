@@ -1,0 +1,359 @@
+/* access.c: see access.h. Three tables, all lock-free: of handles, what they are and which of their
+ * parameters hold words (a *layout*); of sets, their numbers by the hash of their words; and
+ * guesses, a word each, from the hash of a launch to the number of its set.
+ *
+ * A handle's layout holds for an *age*: code that goes begins a new one, in which the driver is
+ * asked again, and so does a handle that is handed out anew. A stale layout would have parameters
+ * read that are not there. */
+#include "interpose/record/access.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include "core/base/pages.h"
+#include "interpose/elf/elf.h"
+#include "interpose/record/hash_table.h"
+
+enum {
+  MOST_BYTES = 32764, /* of all parameters of a kernel, by CUDA's documentation */
+  MOST_PARTS = 512,   /* parameters of 8 bytes and more; of a kernel with more nothing is known */
+  MOST_WORDS = 512,   /* in a set */
+  MOST_SETS = 65536,  /* in a spool */
+  GUESSES = 4096,
+  ARENA_BYTES = 64 << 10
+};
+
+/* The 8-byte words of a parameter. */
+typedef struct layout_part {
+  uint16_t index; /* of the parameter */
+  uint16_t words;
+} layout_part;
+
+typedef struct access_layout {
+  uint32_t count;
+  layout_part part[];
+} access_layout;
+
+/* Room for the longest. */
+typedef struct whole_layout {
+  uint32_t count;
+  layout_part part[MOST_PARTS];
+} whole_layout;
+
+typedef struct word_set {
+  unsigned count;
+  bool overflows;            /* there are more: the set is not known */
+  uint64_t word[MOST_WORDS]; /* ascending */
+} word_set;
+
+/* What a launch is handed: parameters by a layout, or a buffer of words. */
+typedef struct launch_words {
+  const access_layout *layout; /* NULL: a buffer */
+  const void *const *args;
+  const char *buffer;
+  size_t words; /* in the buffer */
+} launch_words;
+
+bool access_wanted;
+
+/* x: the layout, 0: not known; y: access_handle, and from bit 2 on the age it was asked in, 0: it
+ * was not. */
+static hash_table handles;
+static _Atomic uint64_t layout_age = 1;
+static hash_table sets; /* x: number, y: 1 */
+static _Atomic uint32_t set_count;
+static _Atomic uint64_t guesses[GUESSES]; /* 40 bits of the hash, 24 of the number; 0: none */
+
+/* ---- handles --------------------------------------------------------------------------------- */
+
+void access_met(uint64_t handle, access_handle what)
+{
+  if (access_wanted && handle) hash_table_put(&handles, handle, 0, what);
+}
+
+void access_forget_all(void)
+{
+  atomic_fetch_add(&layout_age, 1);
+}
+
+void access_forked(void)
+{
+  atomic_store(&set_count, 0);
+}
+
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+typedef CUresult param_info_fn(void *handle, size_t index, size_t *offset, size_t *size);
+
+static CUresult function_param(void *handle, size_t index, size_t *offset, size_t *size)
+{
+  return WEIR_HELPER(cuFuncGetParamInfo)((CUfunction)handle, index, offset, size);
+}
+
+static CUresult kernel_param(void *handle, size_t index, size_t *offset, size_t *size)
+{
+  return WEIR_HELPER(cuKernelGetParamInfo)((CUkernel)handle, index, offset, size);
+}
+
+/* "CUDA_ERROR_INVALID_VALUE if paramIndex is out of range": the parameter after the last. False:
+ * the driver does not know, or there are more than are read. */
+static bool ask_layout(void *handle, param_info_fn *ask, whole_layout *out)
+{
+  size_t offset, bytes, all = 0;
+  out->count = 0;
+  for (size_t i = 0;; i++) {
+    CUresult r = ask(handle, i, &offset, &bytes);
+    if (r == CUDA_ERROR_INVALID_VALUE) return true;
+    if (r != CUDA_SUCCESS || bytes > MOST_BYTES || (all += bytes) > MOST_BYTES) return false;
+    if (bytes < sizeof(uint64_t)) continue;
+    if (out->count == MOST_PARTS) return false;
+    out->part[out->count++] = (layout_part){(uint16_t)i, (uint16_t)(bytes / sizeof(uint64_t))};
+  }
+}
+
+static bool function_layout(uint64_t function, whole_layout *out)
+{
+  return function && WEIR_HELPER(cuFuncGetParamInfo) &&
+         ask_layout((void *)(uintptr_t)function, function_param, out);
+}
+
+static bool kernel_layout(uint64_t kernel, whole_layout *out)
+{
+  return kernel && WEIR_HELPER(cuKernelGetParamInfo) &&
+         ask_layout((void *)(uintptr_t)kernel, kernel_param, out);
+}
+
+/* The function of a stub, by the runtime that has just launched it. The question must leave no
+ * error of its own for the program's cudaGetLastError(). */
+static uint64_t function_of_stub(const hook_call *c, uint64_t stub)
+{
+  typedef cudaError_t error_fn(void);
+  typedef cudaError_t find_fn(cudaFunction_t *, const void *);
+  const char *runtime = cuda_library_soname(c->bank);
+  error_fn *peek = (error_fn *)(uintptr_t)elf_symbol(runtime, "cudaPeekAtLastError");
+  error_fn *take = (error_fn *)(uintptr_t)elf_symbol(runtime, "cudaGetLastError");
+  find_fn *find = (find_fn *)(uintptr_t)elf_symbol(runtime, "cudaGetFuncBySymbol");
+  cudaFunction_t function = NULL;
+  if (!peek || !take || !find || peek() != cudaSuccess) return 0;
+  if (find(&function, (const void *)(uintptr_t)stub) == cudaSuccess)
+    return (uint64_t)(uintptr_t)function;
+  (void)take();
+  return 0;
+}
+
+static bool find_layout(const hook_call *c, uint64_t handle, access_handle what, whole_layout *out)
+{
+  switch (what) {
+  case WEIR_HANDLE_STUB:
+    return c->bank != WEIR_BANK_DRIVER && function_layout(function_of_stub(c, handle), out);
+  case WEIR_HANDLE_KERNEL:
+    return kernel_layout(handle, out);
+  case WEIR_HANDLE_FUNCTION:
+    return function_layout(handle, out);
+  default:
+    return false;
+  }
+}
+
+/* Layouts are never given back: a launch in another thread may be reading one. */
+typedef struct layout_arena {
+  _Atomic size_t used;
+  char bytes[];
+} layout_arena;
+
+static _Atomic(layout_arena *) layout_arenas;
+
+static const access_layout *keep_layout(const whole_layout *w)
+{
+  const size_t room = ARENA_BYTES - sizeof(layout_arena);
+  size_t bytes = offsetof(whole_layout, part) + w->count * sizeof w->part[0];
+  layout_arena *a = atomic_load(&layout_arenas);
+  for (;;) {
+    if (a) {
+      size_t at = atomic_fetch_add(&a->used, bytes);
+      if (at <= room - bytes) return memcpy(a->bytes + at, w, bytes);
+    }
+    layout_arena *fresh = pages_alloc(ARENA_BYTES);
+    if (!fresh) return NULL;
+    if (atomic_compare_exchange_strong(&layout_arenas, &a, fresh))
+      a = fresh;
+    else
+      munmap(fresh, ARENA_BYTES);
+  }
+}
+
+__attribute__((noinline)) static const access_layout *
+find_new_layout(const hook_call *c, uint64_t handle, access_handle what, uint64_t age)
+{
+  whole_layout w;
+  if (what == WEIR_HANDLE_UNMET) return NULL;
+  const access_layout *l = find_layout(c, handle, what, &w) ? keep_layout(&w) : NULL;
+  hash_table_put(&handles, handle, (uint64_t)(uintptr_t)l, age << 2 | what);
+  return l;
+}
+
+/* NULL: not known. */
+static inline const access_layout *layout_of(const hook_call *c, uint64_t handle)
+{
+  const hash_entry *e = hash_table_find(&handles, handle);
+  uint64_t age = atomic_load_explicit(&layout_age, memory_order_acquire);
+  uint64_t y = e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
+  if (__builtin_expect(y >> 2 == age, 1))
+    return (const access_layout *)(uintptr_t)atomic_load_explicit(&e->x, memory_order_relaxed);
+  return find_new_layout(c, handle, (access_handle)(y & 3), age);
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static inline uint64_t load_word(const void *at)
+{
+  uint64_t word;
+  memcpy(&word, at, sizeof word);
+  return word;
+}
+
+static inline uint64_t mix_word(uint64_t hash, uint64_t word)
+{
+  return ((hash << 29 | hash >> 35) ^ word) * UINT64_C(0x9fb21c651e98df25);
+}
+
+static inline uint64_t finish_hash(uint64_t hash)
+{
+  hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
+  return hash ^ hash >> 32;
+}
+
+/* False: a parameter is not there. */
+static inline bool hash_words(const launch_words *l, uint64_t *hash)
+{
+  uint64_t h = *hash;
+  if (!l->layout)
+    for (size_t i = 0; i < l->words; i++)
+      h = mix_word(h, load_word(l->buffer + i * sizeof h));
+  for (uint32_t p = 0; l->layout && p < l->layout->count; p++) {
+    const char *arg = l->args[l->layout->part[p].index];
+    if (!arg) return false;
+    for (unsigned i = 0; i < l->layout->part[p].words; i++)
+      h = mix_word(h, load_word(arg + i * sizeof h));
+  }
+  *hash = finish_hash(h);
+  return true;
+}
+
+static void add_word(word_set *s, uint64_t word)
+{
+  unsigned at = s->count;
+  if (!word || !pointer_tag(word)) return;
+  while (at && s->word[at - 1] > word)
+    at--;
+  if (at && s->word[at - 1] == word) return;
+  if (s->count == MOST_WORDS) {
+    s->overflows = true;
+    return;
+  }
+  memmove(&s->word[at + 1], &s->word[at], (s->count++ - at) * sizeof word);
+  s->word[at] = word;
+}
+
+static void gather_words(const launch_words *l, word_set *s)
+{
+  s->count = 0;
+  s->overflows = false;
+  if (!l->layout)
+    for (size_t i = 0; i < l->words; i++)
+      add_word(s, load_word(l->buffer + i * sizeof(uint64_t)));
+  for (uint32_t p = 0; l->layout && p < l->layout->count; p++) {
+    const char *arg = l->args[l->layout->part[p].index];
+    for (unsigned i = 0; arg && i < l->layout->part[p].words; i++)
+      add_word(s, load_word(arg + i * sizeof(uint64_t)));
+  }
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+/* A set of no words is one, too: of a launch that is handed no block. 0: there is no room. */
+static uint32_t write_set(hook_call *c, const word_set *s, uint64_t key)
+{
+  if (atomic_load_explicit(&set_count, memory_order_relaxed) >= MOST_SETS) return 0;
+  uint32_t number = atomic_fetch_add(&set_count, 1) + 1;
+  trace_event head = {.start = c->end, .a = number};
+  if (!spool_writer_extended(&c->thread->writer, WEIR_EV_ACCESS, &head, s->word,
+                             s->count * sizeof s->word[0]))
+    return 0;
+  return hash_table_put(&sets, key, number, 1) ? number : 0;
+}
+
+static uint32_t number_set(hook_call *c, const word_set *s)
+{
+  uint64_t key = mix_word(c->thread->epoch, s->count);
+  if (s->overflows) return 0;
+  for (unsigned i = 0; i < s->count; i++)
+    key = mix_word(key, s->word[i]);
+  key = finish_hash(key);
+  const hash_entry *e = hash_table_find(&sets, key);
+  if (e && atomic_load_explicit(&e->y, memory_order_acquire))
+    return (uint32_t)atomic_load_explicit(&e->x, memory_order_relaxed);
+  return write_set(c, s, key);
+}
+
+__attribute__((noinline)) static uint32_t find_words_set(hook_call *c, const launch_words *l)
+{
+  word_set s;
+  gather_words(l, &s);
+  return number_set(c, &s);
+}
+
+enum { NUMBER_BITS = 24 };
+
+static inline uint32_t guess_set(hook_call *c, uint64_t function, const launch_words *l)
+{
+  uint64_t blocks = atomic_load_explicit(&pointer_blocks_added, memory_order_relaxed);
+  uint64_t hash = mix_word(function ^ (uint64_t)c->thread->epoch << 48, blocks);
+  if (!hash_words(l, &hash)) return 0;
+  _Atomic uint64_t *at = &guesses[hash >> 52];
+  uint64_t guess = atomic_load_explicit(at, memory_order_relaxed);
+  if (__builtin_expect((guess ^ hash << NUMBER_BITS) >> NUMBER_BITS == 0 && guess, 1))
+    return (uint32_t)guess & ((1u << NUMBER_BITS) - 1);
+  uint32_t set = find_words_set(c, l);
+  if (set) atomic_store_explicit(at, hash << NUMBER_BITS | set, memory_order_relaxed);
+  return set;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/* The buffer that `extra` names; false: it names none, or one that no kernel takes. */
+static bool read_extra(const void *const *extra, launch_words *out)
+{
+  enum { MOST_PAIRS = 4 };
+  const size_t *bytes = NULL;
+  for (int i = 0; i < 2 * MOST_PAIRS && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) out->buffer = extra[i + 1];
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = extra[i + 1];
+  }
+  if (!bytes || (*bytes && !out->buffer) || *bytes > MOST_BYTES) return false;
+  out->words = *bytes / sizeof(uint64_t);
+  return true;
+}
+
+uint32_t access_find_set(hook_call *c, uint64_t function, uint64_t args, uint64_t extra)
+{
+  launch_words l = {.args = (const void *const *)(uintptr_t)args};
+  if (!args && extra)
+    return read_extra((const void *const *)(uintptr_t)extra, &l) ? guess_set(c, function, &l) : 0;
+  l.layout = layout_of(c, function);
+  return l.layout && (args || !l.layout->count) ? guess_set(c, function, &l) : 0;
+}
+
+uint32_t access_find_node_set(hook_call *c, const CUDA_KERNEL_NODE_PARAMS_v2 *k)
+{
+  whole_layout w;
+  launch_words l = {.args = (const void *const *)k->kernelParams};
+  if (!access_wanted) return 0;
+  if (!k->kernelParams && k->extra)
+    return read_extra((const void *const *)k->extra, &l) ? find_words_set(c, &l) : 0;
+  uint64_t function = (uint64_t)(uintptr_t)k->func, kernel = (uint64_t)(uintptr_t)k->kern;
+  if (!(function ? function_layout(function, &w) : kernel_layout(kernel, &w))) return 0;
+  l.layout = (const access_layout *)(const void *)&w;
+  for (uint32_t p = 0; p < w.count; p++)
+    if (!l.args || !l.args[w.part[p].index]) return 0;
+  return find_words_set(c, &l);
+}
