@@ -268,6 +268,7 @@ void environment_apply(const environment *e)
   set_variable("WEIR_REROUTE", e->reroute);
   set_variable("WEIR_STACKS", e->stacks);
   set_variable("WEIR_DEVICE_TIMES", e->device_times);
+  set_variable("WEIR_ACCESS", e->access);
   set_variable("WEIR_HASH", e->hash);
   set_variable("WEIR_RULES", e->rules_path);
   set_variable("WEIR_ZERO", e->zero ? "1" : NULL);

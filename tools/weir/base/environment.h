@@ -16,6 +16,7 @@ typedef struct environment {
   const char *reroute;      /* --reroute, or NULL */
   const char *stacks;       /* --stacks, or NULL */
   const char *device_times; /* --device-times, or NULL */
+  const char *access;       /* --access, or NULL */
   const char *hash;         /* --hash: on, off or a size; NULL: not asked for */
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */

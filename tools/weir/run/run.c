@@ -108,6 +108,7 @@ static void take_run_options(run *r, const cmd_line *line)
   r->list_unsupported = line->value[OPT_LIST_UNSUPPORTED].given;
   r->env.mode = line->value[OPT_MODE].text;
   r->env.device_times = line->value[OPT_DEVICE_TIMES].text;
+  r->env.access = line->value[OPT_ACCESS].text;
   r->env.rules = line->value[OPT_CACHE_RULES].text;
   r->env.zero = line->value[OPT_ZERO].given;
   r->env.poison = line->value[OPT_POISON].given;
