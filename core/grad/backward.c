@@ -6,7 +6,6 @@
  * other threads may go through the same nodes. A leaf's gradient is added to under grad_lock.
  *
  * Words. visit: a node in this run. ready: all its edges have been gone along. */
-#include <pthread.h>
 #include <stdlib.h>
 #include "core/base/lock.h"
 #include "core/base/map.h"

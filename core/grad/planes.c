@@ -1,6 +1,5 @@
 /* planes.c: derivatives of pools and of planes in other sizes. Both are linear, but for which
  * places are the largest: the way back of the way back is the operation itself. */
-#include <string.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
 

@@ -4,7 +4,6 @@
  * with the weights turned; with regard to the weights it is made of products (core/ops/conv.c), or,
  * where it is recorded, of convolutions of the input with the gradient, images and channels
  * exchanged. */
-#include <string.h>
 #include "core/grad/tape.h"
 #include "core/ops/ops.h"
 

@@ -1,5 +1,4 @@
 /* reduce.c: derivatives of the rows of WEIR_REDUCE_OPS. */
-#include <math.h>
 #include "core/grad/tape.h"
 
 #define G (k->g[0])

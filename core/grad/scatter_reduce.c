@@ -3,7 +3,6 @@
  *
  * Words. self: what is scattered into. source: as many elements as there are indices. lost: places
  * of self that some index writes, where self itself does not count. */
-#include <math.h>
 #include "core/grad/tape.h"
 
 #define G      (k->g[0])

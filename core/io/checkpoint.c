@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "core/base/json.h"
 #include "core/io/foreign.h"
 #include "core/io/named.h"

@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-#include "core/stream/async_error.h"
 
 static const struct {
   const char *name[3]; /* by enum foreign_format; NULL: the format has none */

@@ -8,7 +8,6 @@
 #include "core/base/require.h"
 #include "core/io/pickle.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

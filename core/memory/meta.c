@@ -22,7 +22,6 @@
  * Both arrays are address space that is committed in steps of a huge page, and backed by huge pages
  * from the second on: a program with few blocks pays for few. */
 #include <sys/mman.h>
-#include <string.h>
 #include "core/base/pages.h"
 #include "core/base/lock.h"
 #include "core/memory/pool.h"

@@ -12,7 +12,6 @@
  * their thread caches.
  *
  * What becomes of a block that is freed while it is paused: release.c. */
-#include <string.h>
 #include <sys/mman.h>
 #include "core/base/pages.h"
 #include "core/memory/pause.h"

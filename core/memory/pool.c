@@ -16,7 +16,6 @@
  * What threads keep in their thread caches is taken back before anything costs a call to the
  * device. */
 #include <stdlib.h>
-#include <string.h>
 #include "core/base/clock.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"

@@ -5,7 +5,6 @@
  * sentence and weir_oom_info have the same; the latter is kept for the thread. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"

@@ -5,7 +5,6 @@
 #include "core/base/lock.h"
 #include "core/nn/loader.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,6 @@
 #include "core/nn/optim.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/calc.h"
-#include "core/tensor/loop.h"
 
 enum scaler_stage { SCALER_READY, SCALER_UNSCALED, SCALER_STEPPED };
 

@@ -10,7 +10,6 @@
  * elements. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/nn/plain.h"

@@ -6,7 +6,6 @@
  * other, and what is left outside is a loop of requests. Vectors are matrices of one row or column.
  *
  * Words. side: an operand as the request wants it. batch: the dimensions before the last two. */
-#include <string.h>
 #include "core/ops/ops.h"
 
 static _Atomic bool tf32, reduced_precision = true, deterministic;

@@ -5,7 +5,6 @@
 #include "core/stream/async_error.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/create.h"
-#include "core/tensor/loop.h"
 
 /* ---- like another ---------------------------------------------------------------------------- */
 

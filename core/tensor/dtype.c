@@ -2,7 +2,6 @@
  *
  * A tensor type is a dtype on a kind of device ("weir.cuda.FloatTensor"): PyTorch's older way to
  * name both. Everything here is a table made of WEIR_DTYPE_MAP. */
-#include <stdio.h>
 #include <string.h>
 #include "core/base/require.h"
 #include "core/tensor/tensor.h"

@@ -15,7 +15,6 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/fork.h"
 #include "core/base/trylock.h"

@@ -19,7 +19,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 #include "cuda/backend/launch.h"
 
 enum { HANDLES = 16, BLAS_DEVICES = 64 };

@@ -5,7 +5,6 @@
  * program: what holds of it is not known. */
 #include "reports/diff/judge.h"
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/util.h"
 
 typedef struct sum { /* of the subjects that a condition means */

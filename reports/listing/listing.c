@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/event.h"
-#include "reports/base/util.h"
 #include "reports/listing/text.h"
 #include "reports/model/open.h"
 

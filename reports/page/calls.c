@@ -2,11 +2,9 @@
  * worked out once for each. */
 #include "reports/page/calls.h"
 #include <stdlib.h>
-#include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
-#include "reports/import/graph.h"
 #include "reports/import/lifetime.h"
 #include "reports/model/model.h"
 

@@ -1,7 +1,6 @@
 /* columns.c: see columns.h. */
 #include "reports/page/columns.h"
 #include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 #include "reports/base/util.h"
 

@@ -8,7 +8,6 @@
  * number than all that is complete or has begun. */
 #include "reports/queues/sweep.h"
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/util.h"
 
 enum { DEVICES = 256, NO_DEVICE = 255, STACK_LEAST = 1024 };

@@ -2,7 +2,6 @@
 #include "reports/tables/activity.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/trace/api.h"
 #include "core/trace/event.h"
 #include "reports/base/util.h"

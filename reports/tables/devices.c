@@ -1,7 +1,6 @@
 /* devices.c: weir report devices, idle and coverage: of the whole run, as the summary has them. */
 #include <stdlib.h>
 #include <string.h>
-#include "reports/model/wait_log.h"
 #include "reports/model/model.h"
 #include "reports/base/units.h"
 #include "reports/tables/build.h"

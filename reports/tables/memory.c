@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/trace/event.h"
 #include "reports/model/model.h"
 #include "reports/model/sites.h"
 #include "reports/base/units.h"

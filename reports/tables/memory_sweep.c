@@ -1,7 +1,6 @@
 /* memory_sweep.c: see memory_sweep.h. */
 #include "reports/tables/memory_sweep.h"
 #include <stdlib.h>
-#include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 #include "reports/events/blocks.h"

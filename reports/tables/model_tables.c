@@ -1,7 +1,6 @@
 /* model_tables.c: a model in tables: what "weir-report/2" has of a summary beside its totals, work
  * and functions, all of it. A table that has a row for each struct of a list says in its columns
  * which fields they are. */
-#include "reports/model/sites.h"
 #include "reports/tables/build.h"
 #include "reports/tables/record.h"
 

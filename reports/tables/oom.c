@@ -6,7 +6,6 @@
  * the end of the last process that SIGKILL ended, as the system's killer of processes does. What
  * is free is the driver's word (device_memory_sample), which is asked for where memory has run out. */
 #include <stdlib.h>
-#include "core/trace/api.h"
 #include "reports/base/util.h"
 #include "reports/import/lifetime.h"
 #include "reports/base/units.h"

@@ -1,6 +1,5 @@
 /* section_calls.c: functions, NVTX ranges and graphs, and the places in the program that call. */
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/units.h"
 #include "reports/tables/sections.h"
 

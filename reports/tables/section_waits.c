@@ -1,7 +1,6 @@
 /* section_waits.c: waits for devices: how long, how that time divides, and what is not known of it. All times
  * here are the host's. */
 #include <stdlib.h>
-#include <string.h>
 #include "reports/base/units.h"
 #include "reports/tables/sections.h"
 

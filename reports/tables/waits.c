@@ -1,8 +1,6 @@
 /* waits.c: weir report waits: host time in waits that were asked for and in calls that may wait, by
  * function and by whatever is asked for, with what devices did meanwhile; and the longest of them. */
-#include <stdio.h>
 #include <stdlib.h>
-#include "core/trace/event.h"
 #include "reports/base/units.h"
 #include "reports/tables/build.h"
 

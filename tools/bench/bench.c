@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/clock.h"
-#include "tools/bench/timing.h"
 #include "tools/weir/base/output_file.h"
 
 static const row *const tables[] = {rows_calls,  rows_trace,  rows_report, rows_findings,

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/weir.h"
 #include "reports/base/escape.h"
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/guess.h"
