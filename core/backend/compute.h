@@ -615,11 +615,10 @@ typedef struct weir_pool {
 } weir_pool;
 
 /* Planes of other sizes. An output place is a place in[i] * scale of the input, and its value made
- * of
- * 1 (NEAREST, EXACT: rounded), 2 (LINEAR) or 4 (CUBIC, Keys 1981 with a = -0.75) places around it, for
- * each axis; at borders the outermost place is repeated. align: the outermost places of both are
- * the same. back: `from` is a plane of out, `to` of in, the sum of what each place was given
- * with. */
+ * of 1 (NEAREST, EXACT: rounded), 2 (LINEAR) or 4 (CUBIC, Keys 1981 with a = -0.75) places around
+ * it, for each axis; at borders the outermost place is repeated. align: the outermost places of
+ * both are the same. back: `from` is a plane of out, `to` of in, the sum of what each place was
+ * given with. */
 typedef enum weir_resample_kind {
   WEIR_RESAMPLE_NEAREST,
   WEIR_RESAMPLE_EXACT,

@@ -25,8 +25,9 @@ enum pickle_kind {
   PICKLE_SET,    /* nothing is kept of it */
   PICKLE_GLOBAL, /* which, object, count: the caller's */
   PICKLE_OBJECT, /* the same: what a call or a reference gave */
-  PICKLE_UNKNOWN /* of a class that the caller has no use for. which: the caller's; item: what it was
-                    given as a list or a dict is, `holds` states which; of its state nothing is kept */
+  PICKLE_UNKNOWN /* of a class that the caller has no use for. which: the caller's; item: what it
+                    was given as a list or a dict is, `holds` states which; of its state nothing is
+                    kept */
 };
 
 typedef struct pickle_value pickle_value;

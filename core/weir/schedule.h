@@ -23,7 +23,7 @@ typedef enum weir_schedule_kind {
   WEIR_EXPONENTIAL_LR,
   WEIR_POLYNOMIAL_LR,
   WEIR_COSINE_LR,               /* to eta_min in t_max epochs, as half a cosine, and back */
-  WEIR_COSINE_WARM_RESTARTS_LR, /* the same, from the top again each time; t_0, then t_mult as long */
+  WEIR_COSINE_WARM_RESTARTS_LR, /* the same, from the top each time; t_0, then t_mult as long */
   WEIR_ONE_CYCLE_LR,            /* up to max_lr, then down to almost nothing; steps are batches */
   WEIR_LAMBDA_LR,               /* the first lr by lambda(epoch) */
   WEIR_PLATEAU_LR               /* by factor when a measure has not improved for long */

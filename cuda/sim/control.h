@@ -9,12 +9,13 @@
  * The environment, read at the first call into the library:
  *   WEIR_SIM_DEVICES=N      number of devices, default 1, at most 32; 0 answers NO_DEVICE
  *   WEIR_SIM_MEMORY=BYTES   capacity of each device (K, M, G suffix), default 8G
- *   WEIR_SIM_MODULE=BYTES   what each loaded module takes of its device in addition to its variables, and
- *   WEIR_SIM_CONTEXT=BYTES  each context; default nothing
+ *   WEIR_SIM_MODULE=BYTES   what each loaded module takes of its device in addition to its
+ *                           variables
+ *   WEIR_SIM_CONTEXT=BYTES  what each context takes; default of both nothing
  *   WEIR_SIM_DRIVER=N       what cuDriverGetVersion returns, default 13000
  *   WEIR_SIM_ATTRIBUTES=LIST
- *                           ATTRIBUTE:VALUE,...: what devices state of themselves, by the numbers of
- *                           CUdevice_attribute, 16 at most; they stay what they are
+ *                           ATTRIBUTE:VALUE,...: what devices state of themselves, by the numbers
+ *                           of CUdevice_attribute, 16 at most; they stay what they are
  *   WEIR_SIM_FAIL=LIST      FUNCTION:CALL=ERROR,...: the CALLth call (from 1) of FUNCTION returns
  *                           ERROR and does nothing; CALL `*` is every call. A sticky error (700 and
  *                           its like) then stays with the calling thread's context. FUNCTION is the
@@ -47,8 +48,8 @@
  *                                                  cuptiFinalize
  *                             enable:RESULT        cuptiActivityEnable answers this CUptiResult
  *                             drop:N               each Nth record is lost, and counted as such
- *   WEIR_SIM_QUEUE=N        a stream holds N operations that are not done, and a call that queues one more returns
- *                           when there is room; default no limit
+ *   WEIR_SIM_QUEUE=N        a stream holds N operations that are not done, and a call that queues
+ *                           one more returns when there is room; default no limit
  *   CUDA_LAUNCH_BLOCKING=1  launches wait for their kernel, and return its error
  *   WEIR_SIM_COUNTS=FILE    at exit, a line `FUNCTION CALLS` for each function called from outside;
  *                           %p in FILE is the process id */

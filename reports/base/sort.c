@@ -1,5 +1,5 @@
-/* sort.c: see sort.h. Keys with the places of their records are sorted by one digit after the other, the least first; then
- * the records move. */
+/* sort.c: see sort.h. Keys with the places of their records are sorted by one digit after the
+ * other, the least first; then the records move. */
 #include "reports/base/sort.h"
 #include <stdint.h>
 #include <stdlib.h>

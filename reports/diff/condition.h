@@ -8,10 +8,10 @@
  *   value       = [ "+" | "-" ] NUMBER [ unit | "%" ]
  *   unit        = B KiB MiB GiB TiB | ns us ms s min
  *
- * Blanks may stand between all of these. With a sign the value is relative to another run's: so much
- * more, or less. A number of bytes or of time has a unit, unless it is 0; a count has none; a share
- * has a sign. A list has commas between its conditions; a file has one a line, and comments, from a
- * # outside of quotes to the line's end. */
+ * Blanks may stand between all of these. With a sign the value is relative to another run's: so
+ * much more, or less. A number of bytes or of time has a unit, unless it is 0; a count has none; a
+ * share has a sign. A list has commas between its conditions; a file has one a line, and comments,
+ * from a # outside of quotes to the line's end. */
 #ifndef WEIR_REPORTS_CONDITION_H
 #define WEIR_REPORTS_CONDITION_H
 

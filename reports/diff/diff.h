@@ -1,8 +1,9 @@
 /* diff.h: two traces side by side, A before and B after.
  *
- * What is compared has a name: a device its number, a range its domain and text, a site its function
- * and file; lines and addresses may differ. Sites are paired by function and whole path first; then,
- * of those that are left, by function and the file's name, for a checkout elsewhere. */
+ * What is compared has a name: a device its number, a range its domain and text, a site its
+ * function and file; lines and addresses may differ. Sites are paired by function and whole path
+ * first; then, of those that are left, by function and the file's name, for a checkout
+ * elsewhere. */
 #ifndef WEIR_REPORTS_DIFF_H
 #define WEIR_REPORTS_DIFF_H
 

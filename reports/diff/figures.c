@@ -160,7 +160,8 @@ static weir_status gather_sites(gathering *g)
 
 /* ---- the run, devices, ranges ---------------------------------------------------------------- */
 
-/* Of which sums a metric is the value: of the run, of a device, of a range. A metric may have several. */
+/* Of which sums a metric is the value: of the run, of a device, of a range. A metric may have
+ * several. */
 #define RUN(field)    (int)offsetof(wr_totals, field)
 #define DEVICE(field) (int)offsetof(wr_device_totals, field)
 #define RANGE(field)  (int)offsetof(wr_range_sum, field)
@@ -333,7 +334,8 @@ static void count_finding(wr_subject *x, const wr_finding *f)
   add_value(x, WR_METRIC_FINDINGS, 1);
 }
 
-/* A finding does not say the module of a place without a file: the site of that function, if any. */
+/* A finding does not say the module of a place without a file: the site of that function, if
+ * any. */
 static const char *module_of(const gathering *g, const wr_finding_site *s)
 {
   const uint64_t *at = s->file ? NULL : hash_map_get(&g->fileless, wr_hash_text(8, s->function));

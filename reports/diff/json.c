@@ -7,7 +7,8 @@ static json_t *value_json(const wr_figures *f, const wr_subject *x, wr_metric m)
   return f->unknown[m] || !x ? json_null() : json_integer((json_int_t)x->value[m]);
 }
 
-/* Each metric that the subject can have: {"a": 1, "b": 2}, null where it is not known or not there. */
+/* Each metric that the subject can have: {"a": 1, "b": 2}, null where it is not known or not
+ * there. */
 static json_t *values_json(const wr_diff *d, const wr_pair *x)
 {
   json_t *o = json_object();

@@ -31,8 +31,8 @@ weir_status wr_check_render(FILE *out, const wr_checked *c, const wr_diff_settin
 /* JUnit's XML: a testcase a limit. */
 weir_status wr_check_render_junit(FILE *out, const wr_checked *c);
 
-/* Their tables, in `t`, which is all zero before (tables.c). `any_width`: the text has no limit, and paths are
- * whole. */
+/* Their tables, in `t`, which is all zero before (tables.c). `any_width`: the text has no limit,
+ * and paths are whole. */
 void wr_diff_tables(wr_tables *t, const wr_diff *d, int top, bool any_width);
 void wr_check_tables(wr_tables *t, const wr_checked *c);
 

@@ -225,7 +225,8 @@ static bool has_changed(const wr_pair *x, int of, const ordering *o)
   return false;
 }
 
-/* The subjects of this kind that changed, the largest change first (new), and how many are shown. */
+/* The subjects of this kind that changed, the largest change first (new), and how many are
+ * shown. */
 static const wr_pair **changed(const diff_builder *b, int of, ordering o, size_t *count,
                                size_t *shown)
 {

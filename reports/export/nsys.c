@@ -1,5 +1,5 @@
-/* nsys.c: see formats.h. The views are made anew in the reader's own connection, from the schema that
- * is linked in: no view of an untrusted file is asked. */
+/* nsys.c: see formats.h. The views are made anew in the reader's own connection, from the schema
+ * that is linked in: no view of an untrusted file is asked. */
 #include "reports/export/formats.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@ typedef struct wr_range {
 
 enum { WR_RANGES_NEAR = 16 };
 
-/* Zero-initialised is empty. The last few that were added are looked through, which is all of most sets; the others are in a
- * tree. */
+/* Zero-initialised is empty. The last few that were added are looked through, which is all of most
+ * sets; the others are in a tree. */
 typedef struct wr_ranges {
   size_t count; /* of all */
   size_t nears; /* of `near` */
@@ -25,7 +25,8 @@ typedef struct wr_ranges {
 /* Drops what overlaps, and adds the range; one of no bytes is not added. False: out of memory. */
 bool wr_ranges_put(wr_ranges *r, uint64_t begin, uint64_t bytes, int64_t value);
 
-/* A range that overlaps, which stays until the set is changed; NULL: none. No bytes count as one. */
+/* A range that overlaps, which stays until the set is changed; NULL: none. No bytes count as
+ * one. */
 const wr_range *wr_ranges_find(const wr_ranges *r, uint64_t begin, uint64_t bytes);
 void wr_ranges_drop(wr_ranges *r, uint64_t begin, uint64_t bytes);
 

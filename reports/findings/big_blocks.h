@@ -1,9 +1,11 @@
-/* big_blocks.h: the largest blocks of device memory, and in the walk over all events what becomes of each: when it is used
- * first and last, and the longest time in which no call names it. Rules 21 and 22 judge by that (judge_blocks.c).
+/* big_blocks.h: the largest blocks of device memory, and in the walk over all events what becomes
+ * of each: when it is used first and last, and the longest time in which no call names it. Rules 21
+ * and 22 judge by that (judge_blocks.c).
  *
- * A block is *named* by a copy, memset or other call with an address in it; *work* is what may use any memory: launches, other
- * calls, and what is captured into a graph. Those that live are followed; of those that have ended the largest are kept. Where
- * calls alone do not tell when blocks end (resets of a device, memory of graphs), none is followed. */
+ * A block is *named* by a copy, memset or other call with an address in it; *work* is what may use
+ * any memory: launches, other calls, and what is captured into a graph. Those that live are
+ * followed; of those that have ended the largest are kept. Where calls alone do not tell when
+ * blocks end (resets of a device, memory of graphs), none is followed. */
 #ifndef WEIR_REPORTS_BIG_BLOCKS_H
 #define WEIR_REPORTS_BIG_BLOCKS_H
 
@@ -48,8 +50,8 @@ typedef struct wr_big_blocks {
   struct wr_big_state *state; /* owned */
 } wr_big_blocks;
 
-/* Follows the blocks within a limit, of a run of `duration` ns. Closed by wr_big_blocks_close() whatever this returns. Errors:
- * ENOMEM, EIO, ECORRUPT. */
+/* Follows the blocks within a limit, of a run of `duration` ns. Closed by wr_big_blocks_close()
+ * whatever this returns. Errors: ENOMEM, EIO, ECORRUPT. */
 weir_status wr_big_blocks_open(wr_big_blocks *x, const wr_events *events, int64_t duration,
                                const wr_big_limit limits[WR_BIG_LISTS]);
 void wr_big_blocks_close(wr_big_blocks *x);

@@ -1,5 +1,6 @@
-/* block_facts.h: the facts of allocations and of what becomes of them: pairs of an allocation and its free, memory that is
- * never touched, taken too early or freed too late, and memory that others may use. */
+/* block_facts.h: the facts of allocations and of what becomes of them: pairs of an allocation and
+ * its free, memory that is never touched, taken too early or freed too late, and memory that others
+ * may use. */
 #ifndef WEIR_REPORTS_BLOCK_FACTS_H
 #define WEIR_REPORTS_BLOCK_FACTS_H
 

@@ -1,14 +1,14 @@
-/* fact_table.h: what the pass over the calls has seen (facts.h), as temporary tables that rules ask.
- * Their rows lie in packs (pack.h), which SQLite reads as virtual tables: a row costs a few bytes and
- * nanoseconds, where one that is put into a table of SQLite's costs a microsecond. */
+/* fact_table.h: what the pass over the calls has seen (facts.h), as temporary tables that rules
+ * ask. Their rows lie in packs (pack.h), which SQLite reads as virtual tables: a row costs a few
+ * bytes and nanoseconds, where one that is put into a table of SQLite's costs a microsecond. */
 #ifndef WEIR_REPORTS_FACT_TABLE_H
 #define WEIR_REPORTS_FACT_TABLE_H
 
 #include "reports/findings/pack.h"
 #include "reports/import/schema.h"
 
-/* X(NAME, table, whether it is keyed, columns): a keyed one begins with an id, and these ascend. N(NAME, table, column,
- * columns): that column, from 1, can be NULL. */
+/* X(NAME, table, whether it is keyed, columns): a keyed one begins with an id, and these ascend.
+ * N(NAME, table, column, columns): that column, from 1, can be NULL. */
 /* clang-format off */
 #define WR_FACT_MAP(X, N)                                                                                         \
   X(OVERWRITTEN, overwritten, false, event, next, same_stream, template, duration, bytes)                        \
@@ -51,8 +51,8 @@ typedef enum wr_fact {
       WR_FACTS
 } wr_fact;
 
-/* A row of each, as a reader of its pack has it: wr_fact_unread, ...; where a column can be NULL, `null` is whether
- * it is. */
+/* A row of each, as a reader of its pack has it: wr_fact_unread, ...; where a column can be NULL,
+ * `null` is whether it is. */
 #define WR_FACT_ROW(NAME, table, keyed, ...)                                                       \
   typedef struct wr_fact_##table {                                                                 \
     int64_t __VA_ARGS__;                                                                           \

@@ -1,5 +1,5 @@
-/* facts.h: what rules would otherwise each sort all calls for: one pass takes the calls of a trace, in
- * order of time, and leaves what it sees in temporary tables (fact_table.h).
+/* facts.h: what rules would otherwise each sort all calls for: one pass takes the calls of a trace,
+ * in order of time, and leaves what it sees in temporary tables (fact_table.h).
  *
  * A table has rows only of the calls to which the thing happened, so that a rule which asks for it
  * takes time for what it finds. README.md says what is in which table. */
@@ -82,8 +82,9 @@ typedef struct wr_facts_settings {
   bool timed;              /* the trace has device times */
 } wr_facts_settings;
 
-/* Begin, each event of `settings->events` in order of start, end: then `f` has the tables, which are there until it is
- * freed, and it stays where it is. The pass is closed whatever became of it. Errors: ENOMEM, EIO, ECORRUPT. */
+/* Begin, each event of `settings->events` in order of start, end: then `f` has the tables, which
+ * are there until it is freed, and it stays where it is. The pass is closed whatever became of it.
+ * Errors: ENOMEM, EIO, ECORRUPT. */
 typedef struct wr_facts_pass wr_facts_pass;
 weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
                            const wr_facts_settings *settings);

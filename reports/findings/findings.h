@@ -1,12 +1,12 @@
 /* findings.h: what a run wastes, where, and what to do: rules (rule.h) over a trace.
  *
- * A rule's SELECT gives one row an *avoidable operation*; those of one rule, one place in the program
- * and one certainty are one finding. Findings overlap: an operation that two rules found can be
- * avoided once, so what all of them save together is the union of the time that each saves, and a
- * finding has what it adds to those in front of it (gains.h).
+ * A rule's SELECT gives one row an *avoidable operation*; those of one rule, one place in the
+ * program and one certainty are one finding. Findings overlap: an operation that two rules found
+ * can be avoided once, so what all of them save together is the union of the time that each saves,
+ * and a finding has what it adds to those in front of it (gains.h).
  *
- * Words: cost: what the operations take of a thread's time; saving: what the run gains without them,
- * which for a wait is at most what the host could have done meanwhile. */
+ * Words: cost: what the operations take of a thread's time; saving: what the run gains without
+ * them, which for a wait is at most what the host could have done meanwhile. */
 #ifndef WEIR_REPORTS_FINDINGS_H
 #define WEIR_REPORTS_FINDINGS_H
 
@@ -82,14 +82,16 @@ typedef struct wr_findings {
   wr_min_cost min;
 } wr_findings;
 
-/* Judges an open trace; `f` is empty when it fails. Rules of Weir's that cannot judge it are named in `unjudged`; the user's fail.
- * Errors: those of wr_rules_load(); EINVAL ("NAME.sql: no such column: x"), EIO, ECORRUPT, ENOMEM. */
+/* Judges an open trace; `f` is empty when it fails. Rules of Weir's that cannot judge it are named
+ * in `unjudged`; the user's fail. Errors: those of wr_rules_load(); EINVAL ("NAME.sql: no such
+ * column: x"), EIO, ECORRUPT, ENOMEM. */
 weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_settings *settings);
 void wr_findings_free(wr_findings *f);
 
-/* The same for who walks over all events with a model (wr_model_load_with()): begin, the walk with the listener, end. The
- * events stay open, `f` and the settings where they are, until it is closed, whatever became of it; what failed is `f`'s
- * owner's to free. *out is NULL where f->unavailable says why nothing is judged. */
+/* The same for who walks over all events with a model (wr_model_load_with()): begin, the walk with
+ * the listener, end. The events stay open, `f` and the settings where they are, until it is closed,
+ * whatever became of it; what failed is `f`'s owner's to free. *out is NULL where f->unavailable
+ * says why nothing is judged. */
 typedef struct wr_findings_pass wr_findings_pass;
 weir_status wr_findings_begin(wr_findings_pass **out, wr_findings *f, const wr_events *events,
                               const wr_findings_settings *settings);

@@ -1,13 +1,15 @@
 /* gains.h: what a run gains by findings that overlap, and how sure the sum of each is.
  *
- * A finding saves *pieces* of time, each from the start of a call on. Pieces overlap where two rules found one call, where
- * calls of several threads go on at one time, where a gap of the device lies behind a wait: time that two pieces share is
- * gained once. It is counted for the finding that stands first, so that what findings add to those in front of them adds
- * up to what all of them gain.
+ * A finding saves *pieces* of time, each from the start of a call on. Pieces overlap where two
+ * rules found one call, where calls of several threads go on at one time, where a gap of the device
+ * lies behind a wait: time that two pieces share is gained once. It is counted for the finding that
+ * stands first, so that what findings add to those in front of them adds up to what all of them
+ * gain.
  *
- * The interval: the pieces of a finding, in order of time, are divided into *tenths* of as many pieces each (ten to nineteen
- * of them). As the tenths differ, so does what another run of this length would have saved: the interval is that of the mean
- * of a tenth, at 95 %, times their number. */
+ * The interval: the pieces of a finding, in order of time, are divided into *tenths* of as many
+ * pieces each (ten to nineteen of them). As the tenths differ, so does what another run of this
+ * length would have saved: the interval is that of the mean of a tenth, at 95 %, times their
+ * number. */
 #ifndef WEIR_REPORTS_FINDINGS_GAINS_H
 #define WEIR_REPORTS_FINDINGS_GAINS_H
 

@@ -1,7 +1,7 @@
 /* given.h: memory of a process that others may use, since a handle, a pointer or tokens of it were
  * asked for: another process, a network card, another program's API. What becomes of it is not seen
- * here, so that no rule may call a write, a copy or the memory itself needless. Memory of others that
- * the process has opened is the same. It is given from that call on until it is freed. */
+ * here, so that no rule may call a write, a copy or the memory itself needless. Memory of others
+ * that the process has opened is the same. It is given from that call on until it is freed. */
 #ifndef WEIR_REPORTS_GIVEN_H
 #define WEIR_REPORTS_GIVEN_H
 

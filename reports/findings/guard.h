@@ -2,15 +2,15 @@
  *
  * While the guard is up, statements of the connection may read the trace's own tables and the
  * temporary tables and views of this connection, and call functions; no pragma, no attached file,
- * nothing that writes, no view and no virtual table of the trace's, which in an untrusted file could
- * be anything. A statement is ended when its time is over: the processor's, which is the same on a
- * machine that others use.
+ * nothing that writes, no view and no virtual table of the trace's, which in an untrusted file
+ * could be anything. A statement is ended when its time is over: the processor's, which is the same
+ * on a machine that others use.
  *
- * SQLite looks at neither a clock nor an interrupt within a row: all functions that it calls there run to
- * their end, and some take as long as the product of two texts. So the values that a rule makes or reads are
- * bounded, and how many functions it calls; and a thread interrupts it once its time is over, as what SQLite
- * counts between two looks of its own, instructions, may each be a function. What SQLite may allocate is
- * bounded too, in the whole process. */
+ * SQLite looks at neither a clock nor an interrupt within a row: all functions that it calls there
+ * run to their end, and some take as long as the product of two texts. So the values that a rule
+ * makes or reads are bounded, and how many functions it calls; and a thread interrupts it once its
+ * time is over, as what SQLite counts between two looks of its own, instructions, may each be a
+ * function. What SQLite may allocate is bounded too, in the whole process. */
 #ifndef WEIR_REPORTS_GUARD_H
 #define WEIR_REPORTS_GUARD_H
 
@@ -55,7 +55,8 @@ void wr_guard_lower(wr_guard *g);
 /* Whether the statement's time was over. */
 bool wr_guard_late(wr_guard *g);
 
-/* What a statement that SQLite ended was ended for, where that is a limit of the guard's; else NULL. */
+/* What a statement that SQLite ended was ended for, where that is a limit of the guard's; else
+ * NULL. */
 const char *wr_guard_limit(const wr_guard *g, int code);
 
 /* From now on a statement has `ms`. */

@@ -1,5 +1,6 @@
-/* handle_facts.h: the facts about objects of CUDA that a program makes and ends: streams, events, memory
- * pools, graphs, contexts. One that is made where one like it had just been ended could have been kept. */
+/* handle_facts.h: the facts about objects of CUDA that a program makes and ends: streams, events,
+ * memory pools, graphs, contexts. One that is made where one like it had just been ended could have
+ * been kept. */
 #ifndef WEIR_REPORTS_HANDLE_FACTS_H
 #define WEIR_REPORTS_HANDLE_FACTS_H
 
@@ -28,7 +29,8 @@ typedef struct wr_handle_facts {
   size_t live_count, live_capacity, family_count, family_capacity;
 } wr_handle_facts;
 
-/* What the function does with an object of a CALL, EVENT or CONTEXT; of a STREAM its event decides. */
+/* What the function does with an object of a CALL, EVENT or CONTEXT; of a STREAM its event
+ * decides. */
 void wr_handle_call_of(int kind, const char *function, wr_handle_kind *object, bool *ends);
 
 /* The next call that makes or ends an object, in order of time. Errors: ENOMEM, EIO. */

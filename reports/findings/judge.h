@@ -1,11 +1,13 @@
-/* judge.h: a rule's rows by a function in C, where SQL would take longer than all the rest of a report.
+/* judge.h: a rule's rows by a function in C, where SQL would take longer than all the rest of a
+ * report.
  *
- * A rule with a line "-- judge: NAME" has no SELECT: all else of it is in its file as ever, the thresholds too. Its judge
- * reads the facts in their packs, one row after the other, and gives the rows that the SELECT would have given:
- * tests/findings/rules_by_sql/ has that SELECT, and a test holds the two together.
+ * A rule with a line "-- judge: NAME" has no SELECT: all else of it is in its file as ever, the
+ * thresholds too. Its judge reads the facts in their packs, one row after the other, and gives the
+ * rows that the SELECT would have given: tests/findings/rules_by_sql/ has that SELECT, and a test
+ * holds the two together.
  *
- * A judge is a few lines, with no clean-up of errors: each function here does nothing once `status` is bad, and a walk
- * over facts then ends. */
+ * A judge is a few lines, with no clean-up of errors: each function here does nothing once `status`
+ * is bad, and a walk over facts then ends. */
 #ifndef WEIR_REPORTS_FINDINGS_JUDGE_H
 #define WEIR_REPORTS_FINDINGS_JUDGE_H
 
@@ -19,8 +21,8 @@
 typedef struct wr_found {
   int64_t event, template, related; /* template, related: 0 none */
   int64_t cost, saving, bytes;
-  int64_t
-      related_saving; /* of the saving, what is of the related event's time: that counts once, too */
+  int64_t related_saving; /* of the saving, what is of the related event's time: that counts
+                             once, too */
   wr_certainty certainty;
   bool removed;
 } wr_found;
@@ -31,7 +33,8 @@ typedef struct wr_call_row {
   int64_t start, duration, bytes;
 } wr_call_row;
 
-/* What judges look for rows with; opened by the first that asks, for all that come after it. Begins zeroed. */
+/* What judges look for rows with; opened by the first that asks, for all that come after it. Begins
+ * zeroed. */
 typedef struct wr_finders {
   wr_waits waits;
   wr_row_walk calls;
@@ -68,7 +71,8 @@ weir_status wr_case_run(wr_case *c, wr_judge judge);
 
 /* ---- for judges ------------------------------------------------------------------------------ */
 
-/* Goes over the rows of a fact, in the order in which they were seen: f is a wr_fact_unread, of `unread`. */
+/* Goes over the rows of a fact, in the order in which they were seen: f is a wr_fact_unread, of
+ * `unread`. */
 #define WR_EACH(c, FACT, table, f)                                                                 \
   for (const wr_fact_##table *f = wr_case_first(c, WR_FACT_##FACT); f; f = wr_case_next(c))
 const void *wr_case_first(wr_case *c, wr_fact fact);
@@ -86,7 +90,8 @@ const wr_common *wr_case_common(const wr_case *c, int64_t template);
 /* The call is of the engine itself, which has its own caches: nobody can advise it. */
 bool wr_case_of_weir(const wr_case *c, const wr_common *t);
 
-/* The row of `wait_detail` of an event, valid until the next one (NULL: there is none), and of `wait_time`. */
+/* The row of `wait_detail` of an event, valid until the next one (NULL: there is none), and of
+ * `wait_time`. */
 const wr_wait_row *wr_case_wait(wr_case *c, int64_t event);
 bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row);
 

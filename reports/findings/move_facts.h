@@ -1,6 +1,6 @@
-/* move_facts.h: the facts of copies and memsets that follow from what was at their addresses before: what is written again
- * or freed before anything reads it, read again before anything writes it, copied again from there to there, and sent back
- * to where it came from. */
+/* move_facts.h: the facts of copies and memsets that follow from what was at their addresses
+ * before: what is written again or freed before anything reads it, read again before anything
+ * writes it, copied again from there to there, and sent back to where it came from. */
 #ifndef WEIR_REPORTS_MOVE_FACTS_H
 #define WEIR_REPORTS_MOVE_FACTS_H
 
@@ -28,7 +28,8 @@ typedef struct wr_move_facts {
   int64_t families; /* before those */
 } wr_move_facts;
 
-/* A copy or memset that succeeded and is not captured, in order of time. Errors, of all of these: ENOMEM, EIO. */
+/* A copy or memset that succeeded and is not captured, in order of time. Errors, of all of these:
+ * ENOMEM, EIO. */
 weir_status wr_move_take(wr_move_facts *f, wr_process_state *x, const wr_common *t,
                          const wr_fact_call *c);
 

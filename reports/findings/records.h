@@ -1,7 +1,8 @@
-/* records.h: an array of records, each found by its key. A record begins with its key, a number of 64 bits that is mixed well
- * (hash_mix), and lies where it was added, so that an array of them is as dense as its records are. Slots of 32 bits find
- * it: each has the number of a record and twelve bits of its key, so that hardly any other record is looked at. There are at
- * most as many records as a slot can number; the user forgets them before, which bounds its memory. */
+/* records.h: an array of records, each found by its key. A record begins with its key, a number of
+ * 64 bits that is mixed well (hash_mix), and lies where it was added, so that an array of them is
+ * as dense as its records are. Slots of 32 bits find it: each has the number of a record and twelve
+ * bits of its key, so that hardly any other record is looked at. There are at most as many records
+ * as a slot can number; the user forgets them before, which bounds its memory. */
 #ifndef WEIR_REPORTS_FINDINGS_RECORDS_H
 #define WEIR_REPORTS_FINDINGS_RECORDS_H
 
@@ -11,7 +12,8 @@
 
 enum { WR_RECORDS_MOST = 1 << 20 /* in one array */ };
 
-/* Zero-initialised it is empty. All records of one array have the same size, which each call is passed. */
+/* Zero-initialised it is empty. All records of one array have the same size, which each call is
+ * passed. */
 typedef struct wr_records {
   uint32_t *slot; /* owned; 0: free */
   size_t mask;    /* slots - 1, 0 while there are none */
@@ -63,8 +65,8 @@ static inline void *wr_records_find(const wr_records *x, uint64_t key, size_t si
   return slot ? wr_records_at(x, slot & (WR_RECORDS_MOST - 1), size) : NULL;
 }
 
-/* Finds the record, or adds one, of which nothing but the key is set. There are fewer than WR_RECORDS_MOST. NULL: out of
- * memory. */
+/* Finds the record, or adds one, of which nothing but the key is set. There are fewer than
+ * WR_RECORDS_MOST. NULL: out of memory. */
 static inline void *wr_records_place(wr_records *x, uint64_t key, size_t size, bool *added)
 {
   *added = false;

@@ -1,5 +1,5 @@
-/* rule.h: a rule as it is written: one file, a header of "-- key: value" lines, then one SELECT, or in its place the name
- * of a function in C.
+/* rule.h: a rule as it is written: one file, a header of "-- key: value" lines, then one SELECT, or
+ * in its place the name of a function in C.
  *
  *   -- number: 5                        its number; 0, and any at all, for rules of a user's own
  *   -- id: pageable-async               its name: letters, digits and '-'
@@ -11,12 +11,14 @@
  *   -- needs: wait_detail               tables without which it cannot judge
  *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
  *   -- prove: strict staging            how Weir itself can do without it: mode, reroutes
- *   -- calls: t.kind = $COPY            condition on rows of template: where none is so, no call of the
- *                                       trace can be found, and the SELECT is not run
+ *   -- calls: t.kind = $COPY            condition on rows of template: where none is so, no call of
+ *                                       the trace can be found, and the SELECT is not run
  *   -- fix: Allocate the host buffer with cudaMallocHost().
- *   -- judge: unused-transfer           finds the rows (judge.h); a SELECT is for traces of which it cannot tell
+ *   -- judge: unused-transfer           finds the rows (judge.h); a SELECT is for traces of which
+ *                                       it cannot tell
  *
- * A line that begins "--   " goes on with the value above it. Kinds and flags have words ($COPY, $ASYNC; words.h),
+ * A line that begins "--   " goes on with the value above it. Kinds and flags have words ($COPY,
+ *                          $ASYNC; words.h),
  * of which the numbers are put in when the rule is read. README.md says what the rows mean. */
 #ifndef WEIR_REPORTS_RULE_H
 #define WEIR_REPORTS_RULE_H

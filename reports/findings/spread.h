@@ -1,5 +1,6 @@
-/* spread.h: how what is saved is spread over the operations of a place, so that a few which the machine's other work has
- * stretched do not stand for all: one call that was interrupted can be nine tenths of a sum. */
+/* spread.h: how what is saved is spread over the operations of a place, so that a few which the
+ * machine's other work has stretched do not stand for all: one call that was interrupted can be
+ * nine tenths of a sum. */
 #ifndef WEIR_REPORTS_SPREAD_H
 #define WEIR_REPORTS_SPREAD_H
 
@@ -31,8 +32,9 @@ typedef struct wr_slow {
 /* False: out of memory. */
 bool wr_spread_add(wr_spread *s, uint64_t ns, uint64_t bytes);
 
-/* At most one operation in a hundred, or one of fewer, that took WR_SPREAD_TIMES the median and longer while it moved no more
- * than the others do; none where there are more, which is then how long they take. */
+/* At most one operation in a hundred, or one of fewer, that took WR_SPREAD_TIMES the median and
+ * longer while it moved no more than the others do; none where there are more, which is then how
+ * long they take. */
 wr_slow wr_spread_slow(const wr_spread *s);
 void wr_spread_free(wr_spread *s);
 

@@ -1,5 +1,6 @@
-/* storm_facts.h: the facts about kernels that a thread launches again and again with nothing between:
- * how many, and how long the thread takes from the first of them to the end of the wait for them. */
+/* storm_facts.h: the facts about kernels that a thread launches again and again with nothing
+ * between: how many, and how long the thread takes from the first of them to the end of the wait
+ * for them. */
 #ifndef WEIR_REPORTS_STORM_FACTS_H
 #define WEIR_REPORTS_STORM_FACTS_H
 
@@ -33,8 +34,8 @@ typedef struct wr_storm_facts {
   wr_fact_tables *tables; /* borrowed */
 } wr_storm_facts;
 
-/* The thread's next call, which succeeded and is not captured, in order of time; only a launch counts while the
- * thread has no `total`. Errors: EIO, ENOMEM. */
+/* The thread's next call, which succeeded and is not captured, in order of time; only a launch
+ * counts while the thread has no `total`. Errors: EIO, ENOMEM. */
 weir_status wr_storm_take(wr_storm_facts *f, wr_storm_state *h, const wr_common *t,
                           const wr_fact_call *c);
 

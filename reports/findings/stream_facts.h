@@ -1,6 +1,6 @@
-/* stream_facts.h: the facts that follow from the order in which calls of all threads queue work into one
- * stream: copies in one direction right after ones in the other, and launches that keep the host with many
- * operations queued before them. */
+/* stream_facts.h: the facts that follow from the order in which calls of all threads queue work
+ * into one stream: copies in one direction right after ones in the other, and launches that keep
+ * the host with many operations queued before them. */
 #ifndef WEIR_REPORTS_STREAM_FACTS_H
 #define WEIR_REPORTS_STREAM_FACTS_H
 
@@ -39,8 +39,8 @@ typedef struct wr_stream_facts {
 /* What calls of a template are to a stream: `in_stream` of it. */
 uint16_t wr_stream_kind(const wr_common *t);
 
-/* The next call, which succeeded, in order of time. *waits: how often the process has waited, counted here.
- * Errors: ENOMEM, EIO. */
+/* The next call, which succeeded, in order of time. *waits: how often the process has waited,
+ * counted here. Errors: ENOMEM, EIO. */
 weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,
                            uint64_t *waits);
 

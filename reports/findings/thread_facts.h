@@ -1,6 +1,6 @@
-/* thread_facts.h: the facts that follow from the order in which one thread makes its calls: rows of a matrix
- * that are copied one by one, small copies with nothing between them, waits with what the thread calls after
- * them, and how long a thread goes on after a call that kept it. */
+/* thread_facts.h: the facts that follow from the order in which one thread makes its calls: rows of
+ * a matrix that are copied one by one, small copies with nothing between them, waits with what the
+ * thread calls after them, and how long a thread goes on after a call that kept it. */
 #ifndef WEIR_REPORTS_THREAD_FACTS_H
 #define WEIR_REPORTS_THREAD_FACTS_H
 
@@ -64,8 +64,8 @@ typedef struct wr_thread_facts {
 /* What calls of a template are to a thread: `in_thread` of it. */
 uint16_t wr_thread_kind(const wr_common *t);
 
-/* The thread's next call, which succeeded, in order of time. `shared`: the host may look at what kernels
- * write by themselves. Errors: ENOMEM, EIO. */
+/* The thread's next call, which succeeded, in order of time. `shared`: the host may look at what
+ * kernels write by themselves. Errors: ENOMEM, EIO. */
 weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                            const wr_fact_call *c, bool shared);
 

@@ -1,5 +1,6 @@
-/* wait_at.h: the rows of `wait_detail` and `wait_time` for judges: each by its event, and all of them. They are read where
- * they are packed (reports/model/wait_rows.h); those of a resolved trace are packed first. */
+/* wait_at.h: the rows of `wait_detail` and `wait_time` for judges: each by its event, and all of
+ * them. They are read where they are packed (reports/model/wait_rows.h); those of a resolved trace
+ * are packed first. */
 #ifndef WEIR_REPORTS_WAIT_AT_H
 #define WEIR_REPORTS_WAIT_AT_H
 
@@ -24,12 +25,13 @@ typedef struct wr_waits {
 weir_status wr_waits_open(wr_waits *w, const wr_db *db);
 void wr_waits_close(wr_waits *w);
 
-/* The row of an event, which is quick where the events ascend; valid until the next one. NULL: there is none, or w->status
- * has gone wrong. */
+/* The row of an event, which is quick where the events ascend; valid until the next one. NULL:
+ * there is none, or w->status has gone wrong. */
 const wr_wait_row *wr_waits_find(wr_waits *w, int64_t event);
 bool wr_waits_time(wr_waits *w, int64_t event, wr_wait_time_row *row);
 
-/* The next of all, by id, valid until the next one; NULL: that was the last one, and the next is the first again. */
+/* The next of all, by id, valid until the next one; NULL: that was the last one, and the next is
+ * the first again. */
 const wr_wait_row *wr_waits_next(wr_waits *w);
 
 #endif

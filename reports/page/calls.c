@@ -1,5 +1,5 @@
-/* calls.c: see calls.h. Events have most in common with others of their template: what that means is
- * worked out once for each. */
+/* calls.c: see calls.h. Events have most in common with others of their template: what that means
+ * is worked out once for each. */
 #include "reports/page/calls.h"
 #include <stdlib.h>
 #include "core/trace/event.h"

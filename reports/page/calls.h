@@ -1,6 +1,6 @@
-/* calls.h: the calls of a trace, in one pass, as a page has them: the cube, lanes and operations, what
- * each stack cost, and what was copied from where to where. What counts is what counts in the totals of
- * a report (model.c). */
+/* calls.h: the calls of a trace, in one pass, as a page has them: the cube, lanes and operations,
+ * what each stack cost, and what was copied from where to where. What counts is what counts in the
+ * totals of a report (model.c). */
 #ifndef WEIR_REPORTS_PAGE_CALLS_H
 #define WEIR_REPORTS_PAGE_CALLS_H
 

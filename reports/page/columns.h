@@ -1,8 +1,8 @@
-/* columns.h: the data of a page: columns of numbers, coded so that they compress well, all of them one
- * gzip member in base64.
+/* columns.h: the data of a page: columns of numbers, coded so that they compress well, all of them
+ * one gzip member in base64.
  *
- * A column is made, filled from its first value to its last, and then written; several are filled at
- * one time. Lack of memory is kept in mind and found by page_columns_failed(). */
+ * A column is made, filled from its first value to its last, and then written; several are filled
+ * at one time. Lack of memory is kept in mind and found by page_columns_failed(). */
 #ifndef WEIR_REPORTS_PAGE_COLUMNS_H
 #define WEIR_REPORTS_PAGE_COLUMNS_H
 
@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include "core/base/status.h"
 
-/* How values become bytes: LEB128, "v" as they are, "dv" the differences in zigzag, "zv" in zigzag. */
+/* How values become bytes: LEB128, "v" as they are, "dv" the differences in zigzag, "zv" in
+ * zigzag. */
 typedef enum page_encoding { PAGE_V, PAGE_DV, PAGE_ZV } page_encoding;
 
 typedef struct page_column {
@@ -32,8 +33,8 @@ typedef struct page_columns {
 /* The number of a new column. */
 int page_column_new(page_columns *c, page_encoding encoding);
 
-/* Appends a value: 0 to 2^53 - 1, which JavaScript's numbers hold, and of "zv" the same below 0; what is
- * beyond is at the end of that. */
+/* Appends a value: 0 to 2^53 - 1, which JavaScript's numbers hold, and of "zv" the same below 0;
+ * what is beyond is at the end of that. */
 void page_put(page_columns *c, int column, int64_t value);
 
 bool page_columns_failed(const page_columns *c);

@@ -46,7 +46,8 @@ void page_cube_renumber(page_cube *c, const uint32_t number[])
   fill_slots(c);
 }
 
-/* As many slots as are needed, of which at most half are used; no more, since they are cleared for each bin. */
+/* As many slots as are needed, of which at most half are used; no more, since they are cleared for
+ * each bin. */
 static bool fit_slots(page_cube *c)
 {
   size_t slots = FEWEST_SLOTS;
@@ -63,7 +64,8 @@ static bool fit_slots(page_cube *c)
   return true;
 }
 
-/* While calls come in order of time each bin's cells are the last ones, and only they are looked for. */
+/* While calls come in order of time each bin's cells are the last ones, and only they are looked
+ * for. */
 static bool choose_bin(page_cube *c, uint32_t bin)
 {
   if (c->scattered || !c->count || c->cell[c->count - 1].key.bin == bin) return true;

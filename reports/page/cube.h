@@ -1,5 +1,5 @@
-/* cube.h: sums by bin, site, class, direction and route: what a page's tables are made of, whatever part of
- * the run a brush chooses.
+/* cube.h: sums by bin, site, class, direction and route: what a page's tables are made of, whatever
+ * part of the run a brush chooses.
  *
  * Where there are too many, two bins become one, until they fit. */
 #ifndef WEIR_REPORTS_PAGE_CUBE_H
@@ -80,8 +80,8 @@ typedef struct page_cube {
   unsigned folded; /* times that two bins became one */
 } page_cube;
 
-/* A cell, made when new; valid until the next call. `key` without its bin, which is that of `ns`. NULL: out of
- * memory. */
+/* A cell, made when new; valid until the next call. `key` without its bin, which is that of `ns`.
+ * NULL: out of memory. */
 page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key);
 
 /* Routes get other numbers: `number` of each that a cell has. */

@@ -1,5 +1,5 @@
-/* index.c: see index.h. Every text goes through wr_put_json_text(); '<', which in JSON can be in a text
- * only, is written as an escape, so that nothing in the index ends the script it is in. */
+/* index.c: see index.h. Every text goes through wr_put_json_text(); '<', which in JSON can be in a
+ * text only, is written as an escape, so that nothing in the index ends the script it is in. */
 #include "reports/page/index.h"
 #include <jansson.h>
 #include <stdlib.h>

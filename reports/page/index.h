@@ -1,4 +1,5 @@
-/* index.h: the index of a page: what the run was, its totals, all texts, and what each column is. */
+/* index.h: the index of a page: what the run was, its totals, all texts, and what each column
+ * is. */
 #ifndef WEIR_REPORTS_PAGE_INDEX_H
 #define WEIR_REPORTS_PAGE_INDEX_H
 

@@ -1,5 +1,5 @@
-/* lanes.h: what happened when, one lane a thread or a stream of a device: the longest operations one by
- * one, and of all of them, by bin, how long and how many. */
+/* lanes.h: what happened when, one lane a thread or a stream of a device: the longest operations
+ * one by one, and of all of them, by bin, how long and how many. */
 #ifndef WEIR_REPORTS_PAGE_LANES_H
 #define WEIR_REPORTS_PAGE_LANES_H
 

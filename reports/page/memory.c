@@ -125,7 +125,8 @@ static void change_level(page_series *s, uint32_t bin, int64_t by)
   if (s->now > l->most) l->most = s->now;
 }
 
-/* ---- the first pass: what was live at the peaks, and at the end -------------------------------- */
+/* ---- the first pass: what was live at the peaks, and at the end
+ * -------------------------------- */
 
 static uint64_t place_key(int device, uint32_t place)
 {

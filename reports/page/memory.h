@@ -1,9 +1,9 @@
-/* memory.h: memory over time as a page has it: what was live by device and kind, by place in the program
- * around each device's peak, the largest blocks, what was never freed, and what became live and ceased to be,
- * by place.
+/* memory.h: memory over time as a page has it: what was live by device and kind, by place in the
+ * program around each device's peak, the largest blocks, what was never freed, and what became live
+ * and ceased to be, by place.
  *
- * Blocks are walked in the order of their ends, from the last one back, so that what is kept in memory
- * is what was live at one moment. */
+ * Blocks are walked in the order of their ends, from the last one back, so that what is kept in
+ * memory is what was live at one moment. */
 #ifndef WEIR_REPORTS_PAGE_MEMORY_H
 #define WEIR_REPORTS_PAGE_MEMORY_H
 

@@ -1,5 +1,5 @@
-/* page.c: see page.h. The trace is an untrusted file: what is asked are its tables, and each text goes
- * out cleaned. */
+/* page.c: see page.h. The trace is an untrusted file: what is asked are its tables, and each text
+ * goes out cleaned. */
 #include "reports/page/page.h"
 #include <errno.h>
 #include "reports/findings/whole.h"

@@ -14,8 +14,8 @@ typedef struct page_settings {
   void *context;
 } page_settings;
 
-/* Writes the page of `trace`, a trace or a spool, to `out`. Errors: those of wr_input_open(), EVERSION (a
- * trace of schema 1), ENOSPC, EIO, ENOMEM. */
+/* Writes the page of `trace`, a trace or a spool, to `out`. Errors: those of wr_input_open(),
+ * EVERSION (a trace of schema 1), ENOSPC, EIO, ENOMEM. */
 weir_status page_write(FILE *out, const char *trace, const page_settings *settings);
 
 #endif

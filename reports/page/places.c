@@ -1,4 +1,5 @@
-/* places.c: see places.h. Equal things are found by a hash of 64 bits; texts are compared besides. */
+/* places.c: see places.h. Equal things are found by a hash of 64 bits; texts are compared
+ * besides. */
 #include "reports/page/places.h"
 #include <stdlib.h>
 #include <string.h>

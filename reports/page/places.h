@@ -1,9 +1,9 @@
 /* places.h: texts, frames, stacks and sites of a page: each once, by number.
  *
- * A stack begins with its site's frame, the innermost that is the program's; CUDA's and Weir's own are
- * left out. A *site* is a stack and the function that was called there. Stack 0 has no frame, site 0
- * is stack 0 without a function. Limits keep an untrusted trace's page within bounds; what they took
- * is counted. */
+ * A stack begins with its site's frame, the innermost that is the program's; CUDA's and Weir's own
+ * are left out. A *site* is a stack and the function that was called there. Stack 0 has no frame,
+ * site 0 is stack 0 without a function. Limits keep an untrusted trace's page within bounds; what
+ * they took is counted. */
 #ifndef WEIR_REPORTS_PAGE_PLACES_H
 #define WEIR_REPORTS_PAGE_PLACES_H
 

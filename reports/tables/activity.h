@@ -1,10 +1,11 @@
 /* activity.h: what a run did, summed up once for all reports in tables.
  *
- * One pass over the events adds what is in the scope to *cells*: all that is alike in what a template
- * says (function, stack, stream, thread, device, memory, ...), and in the range where ranges are
- * asked for. There are few of them, so that grouping by anything costs next to nothing. What counts
- * is what the summary counts (SCHEMA.md, "What the report counts"), by the same rules: a test
- * compares the two. What launches of graphs ran is in cells of its own, of the launch's place. */
+ * One pass over the events adds what is in the scope to *cells*: all that is alike in what a
+ * template says (function, stack, stream, thread, device, memory, ...), and in the range where
+ * ranges are asked for. There are few of them, so that grouping by anything costs next to nothing.
+ * What counts is what the summary counts (SCHEMA.md, "What the report counts"), by the same rules:
+ * a test compares the two. What launches of graphs ran is in cells of its own, of the launch's
+ * place. */
 #ifndef WEIR_REPORTS_ACTIVITY_H
 #define WEIR_REPORTS_ACTIVITY_H
 
@@ -14,7 +15,8 @@
 #include "reports/tables/scope.h"
 
 /* clang-format off */
-/* Sums, by name. Host time is the calls'; `timed`, of copies: calls that last until the copy is done. */
+/* Sums, by name. Host time is the calls'; `timed`, of copies: calls that last until the copy is
+ * done. */
 #define WR_ACTIVITY_MAP(X)                                                                         \
   X(calls) X(bytes) X(host_ns) X(async_calls)                                                      \
   X(timed_bytes) X(timed_ns)                                                                       \

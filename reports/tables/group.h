@@ -1,5 +1,5 @@
-/* group.h: what `--by` puts together: events by place, stack, module, range, stream, device, thread,
- * process, rank or function, with what a person calls each. */
+/* group.h: what `--by` puts together: events by place, stack, module, range, stream, device,
+ * thread, process, rank or function, with what a person calls each. */
 #ifndef WEIR_REPORTS_GROUP_H
 #define WEIR_REPORTS_GROUP_H
 

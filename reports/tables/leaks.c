@@ -1,5 +1,5 @@
-/* leaks.c: weir report leaks: memory that was never freed, by where it was allocated, with the callers
- * that lead there. With --to: what was live then. */
+/* leaks.c: weir report leaks: memory that was never freed, by where it was allocated, with the
+ * callers that lead there. With --to: what was live then. */
 #include <stdlib.h>
 #include "reports/base/util.h"
 #include "reports/model/sites.h"

@@ -1,5 +1,5 @@
-/* memory.c: weir report memory: what was live when, the peak and who held it, lifetimes, what caches
- * and pools kept, and what the devices say is in use. */
+/* memory.c: weir report memory: what was live when, the peak and who held it, lifetimes, what
+ * caches and pools kept, and what the devices say is in use. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -73,7 +73,8 @@ static wr_swept_block swept_block(const memory_pass *p, const wr_block *from)
   return b;
 }
 
-/* `t`: what its event has in common with others; `range`: of its event, and `name` that one's, 0: none. */
+/* `t`: what its event has in common with others; `range`: of its event, and `name` that one's, 0:
+ * none. */
 static weir_status sweep_block(memory_pass *p, const wr_block *from, const wr_template *t,
                                int64_t range, int64_t name)
 {

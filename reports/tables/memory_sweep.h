@@ -1,8 +1,9 @@
-/* memory_sweep.h: memory by moment: all blocks of a trace in the order in which they began and ended,
- * as the importer had them (lifetime.h), so that peaks are its peaks.
+/* memory_sweep.h: memory by moment: all blocks of a trace in the order in which they began and
+ * ended, as the importer had them (lifetime.h), so that peaks are its peaks.
  *
- * Blocks are those of the scope's processes and ranges. With times, what was allocated before them is
- * there from their beginning on, and what counts as allocated or live at the end is so within them. */
+ * Blocks are those of the scope's processes and ranges. With times, what was allocated before them
+ * is there from their beginning on, and what counts as allocated or live at the end is so within
+ * them. */
 #ifndef WEIR_REPORTS_MEMORY_SWEEP_H
 #define WEIR_REPORTS_MEMORY_SWEEP_H
 

@@ -1,10 +1,11 @@
-/* oom.c: weir report oom: for a run that ended for want of memory: who had it, what was free, and which
- * blocks would have been enough to release.
+/* oom.c: weir report oom: for a run that ended for want of memory: who had it, what was free, and
+ * which blocks would have been enough to release.
  *
- * The moment is the first allocation of device memory that failed with "out of memory": what was live then is
- * what had to go; those after it, which a program may try again and again, are listed. Where none failed, it is
- * the end of the last process that SIGKILL ended, as the system's killer of processes does. What
- * is free is the driver's word (device_memory_sample), which is asked for where memory has run out. */
+ * The moment is the first allocation of device memory that failed with "out of memory": what was
+ * live then is what had to go; those after it, which a program may try again and again, are listed.
+ * Where none failed, it is the end of the last process that SIGKILL ended, as the system's killer
+ * of processes does. What is free is the driver's word (device_memory_sample), which is asked for
+ * where memory has run out. */
 #include <stdlib.h>
 #include "reports/base/util.h"
 #include "reports/import/lifetime.h"
@@ -101,8 +102,8 @@ static weir_status each(const wr_db *db, const char *format, const moment *m,
   return s;
 }
 
-/* What the driver said of the device then, up to 1 ms behind the call that failed, where it is asked;
- * and of its pools. */
+/* What the driver said of the device then, up to 1 ms behind the call that failed, where it is
+ * asked; and of its pools. */
 static weir_status find_said(const wr_db *db, moment *m)
 {
   static const char said[] =

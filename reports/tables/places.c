@@ -1,12 +1,13 @@
 /* places.c: tables of places in the program, each with the callers that lead to it.
  *
- * Below a place stand those who called it, and below them theirs, to the depth that is asked for: where ways
- * part, each with its part of the numbers, so that those of a level add up to the line they are
- * under; where there is one way only, its numbers are that line's and are not repeated. Callers are for
- * people: programs have whole stacks.
+ * Below a place stand those who called it, and below them theirs, to the depth that is asked for:
+ * where ways part, each with its part of the numbers, so that those of a level add up to the line
+ * they are under; where there is one way only, its numbers are that line's and are not repeated.
+ * Callers are for people: programs have whole stacks.
  *
  * A call from Python goes through many functions of libraries before one of the program's: where
- * those alone would be shown, the last level has the innermost frame of Python, after an ellipsis. */
+ * those alone would be shown, the last level has the innermost frame of Python, after an
+ * ellipsis. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/map.h"

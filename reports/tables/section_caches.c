@@ -1,5 +1,6 @@
-/* section_caches.c: what the caches did: how much came out of them and why not the rest, the waits, the memory,
- * staging; for people in sentences and tables, of which a summary has the sentences, and in tables alone. */
+/* section_caches.c: what the caches did: how much came out of them and why not the rest, the waits,
+ * the memory, staging; for people in sentences and tables, of which a summary has the sentences,
+ * and in tables alone. */
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/units.h"

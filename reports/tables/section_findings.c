@@ -1,4 +1,5 @@
-/* section_findings.c: findings: as sentences for people, in the order of what they save, and in a table. */
+/* section_findings.c: findings: as sentences for people, in the order of what they save, and in a
+ * table. */
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/units.h"
@@ -17,7 +18,8 @@ typedef struct findings_section {
 
 #define LINE(x, ...) wr_table_before((x)->to, WR_PLAIN, __VA_ARGS__)
 
-/* "saves up to 12.3 ms (11.8 to 12.7 ms, 4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times, device 0" */
+/* "saves up to 12.3 ms (11.8 to 12.7 ms, 4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times,
+ * device 0" */
 static char *costs(const wr_findings *all, const wr_finding *f)
 {
   char *text = NULL;
@@ -63,7 +65,8 @@ static bool sure_of(const wr_finding *f)
   return f->certainty != WR_POSSIBLE;
 }
 
-/* Where the rule's advice stands, which is printed once among what is sure and once among the rest. */
+/* Where the rule's advice stands, which is printed once among what is sure and once among the
+ * rest. */
 static size_t first_of_rule(const wr_findings *all, size_t i)
 {
   const wr_finding *own = &all->finding[i], *f = all->finding;

@@ -1,5 +1,5 @@
-/* section_memory.c: the memory of devices and of the host: what was taken, what was in use and by what, what
- * has names, what libweir's tensors had. */
+/* section_memory.c: the memory of devices and of the host: what was taken, what was in use and by
+ * what, what has names, what libweir's tensors had. */
 #include <stdlib.h>
 #include <string.h>
 #include "reports/base/units.h"

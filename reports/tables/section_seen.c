@@ -1,4 +1,5 @@
-/* section_seen.c: what was not seen, last in a summary: a report that hides its gaps would be believed too much. */
+/* section_seen.c: what was not seen, last in a summary: a report that hides its gaps would be
+ * believed too much. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/spool.h"

@@ -1,5 +1,5 @@
-/* section_waits.c: waits for devices: how long, how that time divides, and what is not known of it. All times
- * here are the host's. */
+/* section_waits.c: waits for devices: how long, how that time divides, and what is not known of it.
+ * All times here are the host's. */
 #include <stdlib.h>
 #include "reports/base/units.h"
 #include "reports/tables/sections.h"

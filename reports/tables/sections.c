@@ -1,4 +1,5 @@
-/* sections.c: which sections a summary has, and in which order: what a person wants first on top. */
+/* sections.c: which sections a summary has, and in which order: what a person wants first on
+ * top. */
 #include <string.h>
 #include "reports/tables/sections.h"
 

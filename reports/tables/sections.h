@@ -1,7 +1,7 @@
 /* sections.h: the sections of `weir report`, each as tables made from a model.
  *
- * A section adds its tables in the order in which text has them: one with a heading, and after it those that
- * are part of it. Nothing is added where there is nothing to state. */
+ * A section adds its tables in the order in which text has them: one with a heading, and after it
+ * those that are part of it. Nothing is added where there is nothing to state. */
 #ifndef WEIR_REPORTS_SECTIONS_H
 #define WEIR_REPORTS_SECTIONS_H
 
@@ -23,8 +23,8 @@ static inline size_t wr_sections_rows(const wr_sections *s, size_t usual)
   return s->top_asked ? s->top : usual;
 }
 
-/* The summary of a model; to be freed whatever comes of it. `findings` stand first; NULL: none were looked for.
- * Errors: ENOMEM. */
+/* The summary of a model; to be freed whatever comes of it. `findings` stand first; NULL: none were
+ * looked for. Errors: ENOMEM. */
 weir_status wr_sections_build(wr_tables *t, const wr_model *m, const wr_findings *findings,
                               const report_settings *o);
 
@@ -67,11 +67,12 @@ typedef struct wr_place_columns {
 
 wr_named_table *wr_places_add(const wr_sections *s, const char *name, const char *title,
                               const wr_place_columns *c);
-/* Rows of a list, `first` in the first column, each with its callers below; text has the first `most`, and a
- * row of the sums of the others. */
+/* Rows of a list, `first` in the first column, each with its callers below; text has the first
+ * `most`, and a row of the sums of the others. */
 void wr_places_rows(const wr_sections *s, wr_named_table *t, const wr_place_columns *c,
                     const wr_sites *list, size_t most, const char *first);
-/* A table of its own, where there are any; its aside is how many of them it has, where it has not all. */
+/* A table of its own, where there are any; its aside is how many of them it has, where it has not
+ * all. */
 wr_named_table *wr_places_table(const wr_sections *s, const char *name, const char *title,
                                 const wr_place_columns *c, const wr_sites *list);
 void wr_put_frame(wr_named_table *t, const wr_frame_name *f);

@@ -1,13 +1,13 @@
 /* table.h: a report as named tables with typed columns.
  *
- * A report is made once, as a list of tables, and written in any format (reports/write). A column has one
- * type, and with it one unit, that its name and title state: time of the host's calls and time of devices
- * are different types, and no column has both. What all writers print is the value that is here: text and
- * Markdown round it for people, JSON and CSV have it whole.
+ * A report is made once, as a list of tables, and written in any format (reports/write). A column
+ * has one type, and with it one unit, that its name and title state: time of the host's calls and
+ * time of devices are different types, and no column has both. What all writers print is the value
+ * that is here: text and Markdown round it for people, JSON and CSV have it whole.
  *
- * What only people read is here, too, since it is part of what a report states: a table's aside, sentences
- * before and after its rows, rows that sum up what a person is not shown, callers below a place. Writers of
- * data leave that out, and have the rows and columns that text has no room for.
+ * What only people read is here, too, since it is part of what a report states: a table's aside,
+ * sentences before and after its rows, rows that sum up what a person is not shown, callers below a
+ * place. Writers of data leave that out, and have the rows and columns that text has no room for.
  *
  * Texts are copied and cleaned (wr_text) when they are put. Lack of memory stays in `failed`. */
 #ifndef WEIR_REPORTS_TABLE_H
@@ -64,8 +64,8 @@ typedef struct wr_column {
   const char *name;  /* in JSON and CSV */
   const char *title; /* in text and Markdown */
   wr_column_type type;
-  int how; /* its lowest bits (WR_EXTRA), 0: in text of any width; else left out where there is no room, the
-              largest first, or where no value is known; and the flags above */
+  int how; /* its lowest bits (WR_EXTRA), 0: in text of any width; else left out where there is no
+              room, the largest first, or where no value is known; and the flags above */
 } wr_column;
 
 typedef struct wr_value {
@@ -207,8 +207,8 @@ void wr_table_before(wr_named_table *t, int style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void wr_table_after(wr_named_table *t, int style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* All rows after the first `most` are for programs, and text ends in "… and 3 more", or "… and 3 pairs more"
- * where there are words for one and many. */
+/* All rows after the first `most` are for programs, and text ends in "… and 3 more", or "… and 3
+ * pairs more" where there are words for one and many. */
 void wr_table_most(wr_named_table *t, size_t most, const char *one, const char *many);
 
 weir_status wr_tables_no_memory(const wr_tables *t);

@@ -1,5 +1,5 @@
-/* tables.h: reports in tables: transfers, memory, waits and the others, by whatever is asked for, of
- * the whole run or a part. reports/write writes them. */
+/* tables.h: reports in tables: transfers, memory, waits and the others, by whatever is asked for,
+ * of the whole run or a part. reports/write writes them. */
 #ifndef WEIR_REPORTS_TABLES_H
 #define WEIR_REPORTS_TABLES_H
 
@@ -14,8 +14,8 @@ bool report_tables_by(const char *name);
 /* "site", "stream", ...; false: there is no such grouping. */
 bool report_by_read(const char *name, report_by *out);
 
-/* Makes it of an open trace; to be freed whatever comes of it. Errors: EINVAL (there is no such report, or a
- * filter that the trace has not), ENOMEM, those of reading. */
+/* Makes it of an open trace; to be freed whatever comes of it. Errors: EINVAL (there is no such
+ * report, or a filter that the trace has not), ENOMEM, those of reading. */
 weir_status wr_tables_build(wr_tables *t, const char *name, const wr_db *db,
                             const report_settings *options);
 

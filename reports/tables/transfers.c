@@ -1,6 +1,6 @@
-/* transfers.c: weir report transfers: copies by direction and memory, by size, between which devices,
- * beside kernels, and by whatever is asked for. A speed is of devices' times where these are known,
- * and of the host's where the call lasts until its copy is done. */
+/* transfers.c: weir report transfers: copies by direction and memory, by size, between which
+ * devices, beside kernels, and by whatever is asked for. A speed is of devices' times where these
+ * are known, and of the host's where the call lasts until its copy is done. */
 #include <stdlib.h>
 #include "core/trace/event.h"
 #include "reports/model/device_times.h"

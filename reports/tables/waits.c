@@ -1,5 +1,6 @@
 /* waits.c: weir report waits: host time in waits that were asked for and in calls that may wait, by
- * function and by whatever is asked for, with what devices did meanwhile; and the longest of them. */
+ * function and by whatever is asked for, with what devices did meanwhile; and the longest of
+ * them. */
 #include <stdlib.h>
 #include "reports/base/units.h"
 #include "reports/tables/build.h"

@@ -1,6 +1,7 @@
-/* junit.c: a table as the XML that CI systems read as JUnit's: testsuites, one testsuite, a testcase a row, and a
- * failure in one whose column "failure" is known. Its columns "name", "line" and "type" are read too; the table's
- * title is the file that the lines are of. There are no times: a row takes none that matters. */
+/* junit.c: a table as the XML that CI systems read as JUnit's: testsuites, one testsuite, a
+ * testcase a row, and a failure in one whose column "failure" is known. Its columns "name", "line"
+ * and "type" are read too; the table's title is the file that the lines are of. There are no times:
+ * a row takes none that matters. */
 #include <inttypes.h>
 #include <string.h>
 #include "reports/base/escape.h"

@@ -66,7 +66,8 @@ static void put_paragraphs(FILE *out, const wr_sentences *s)
     put_paragraph(out, s->list[i].text);
 }
 
-/* `part`: of a page of other things, where headings are a level lower and have their asides below. */
+/* `part`: of a page of other things, where headings are a level lower and have their asides
+ * below. */
 static bool put_markdown_table(FILE *out, const wr_named_table *t, bool filtered, bool part)
 {
   if (!(t->look & WR_JOINED)) {

@@ -1,4 +1,5 @@
-/* report.c: reports on what a person gives as a trace: opened, computed, made into tables, written. */
+/* report.c: reports on what a person gives as a trace: opened, computed, made into tables,
+ * written. */
 #include "reports/write/report.h"
 #include <string.h>
 #include "core/base/reroutes.h"

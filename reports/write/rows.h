@@ -1,12 +1,13 @@
 /* rows.h: rows of one table, written as they come: a row more takes no memory more.
  *
- * Columns and tables are for people, as `nsys stats` prints them: as wide as the first 100 rows need, numbers
- * with separators, a text of more than 100 characters cut. CSV, TSV, one array of JSON objects (each column in
- * each, "" where there is nothing) and lines of JSON objects (without what there is nothing of) are for programs.
+ * Columns and tables are for people, as `nsys stats` prints them: as wide as the first 100 rows
+ * need, numbers with separators, a text of more than 100 characters cut. CSV, TSV, one array of
+ * JSON objects (each column in each, "" where there is nothing) and lines of JSON objects (without
+ * what there is nothing of) are for programs.
  *
- * Texts are whatever a program, or who made the file, wrote, and are cleaned here. JSON gets every control
- * character as an escape, and U+FFFD for what is no UTF-8. The others, which have no escape, get '?' for both, so
- * that a line of the output is a row and a terminal gets no orders. */
+ * Texts are whatever a program, or who made the file, wrote, and are cleaned here. JSON gets every
+ * control character as an escape, and U+FFFD for what is no UTF-8. The others, which have no
+ * escape, get '?' for both, so that a line of the output is a row and a terminal gets no orders. */
 #ifndef WEIR_REPORTS_WRITE_ROWS_H
 #define WEIR_REPORTS_WRITE_ROWS_H
 
@@ -56,7 +57,8 @@ typedef struct wr_rows {
   bool begun;                   /* a row is written */
 } wr_rows;
 
-/* Begins, once out, what, format, columns and headings are there and all else is zero; `title` (or NULL) is for people. */
+/* Begins, once out, what, format, columns and headings are there and all else is zero; `title` (or
+ * NULL) is for people. */
 void wr_rows_begin(wr_rows *r, const char *title, const char *name);
 
 /* Errors: ENOMEM, EIO. */

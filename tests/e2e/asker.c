@@ -5,7 +5,8 @@
  *   asker threads N             the same as loop, by each of four threads
  *   asker fork N                the same, by this process, then by it and a child
  *   asker driver N              two questions by the driver's functions, looked up in two ways
- *   asker errors N              questions that fail: what they return, and the last error after them
+ *   asker errors N              questions that fail: what they return, and the last error after
+ *                               them
  *   asker forever COUNTERS      until it is killed, counting in the shared file before and after
  *
  * Prints the answers that a program may rely on, so that runs can be compared. */

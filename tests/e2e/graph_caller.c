@@ -1,8 +1,10 @@
 /* graph_caller.c: makes graphs in every way there is, changes them, launches them, and keeps
  * account of what they ran: by hand, from what it asked for.
  *
- *   graph_caller loop           150 captured graphs of one copy each, all of them launched three times
- *   graph_caller explicit       a graph made node by node, launched three times, and a clone of it too
+ *   graph_caller loop           150 captured graphs of one copy each, all of them launched three
+ *                               times
+ *   graph_caller explicit       a graph made node by node, launched three times, and a clone of it
+ *                               too
  *   graph_caller memory         nodes that allocate and free
  *   graph_caller blocks SEED    graphs that allocate, freed by themselves, by others, and by hand
  *   graph_caller condition      a conditional node with a body

@@ -5,8 +5,8 @@
  *   OUTCOME   it must not, and this is why
  *
  *   hasher cases          each way of a copy once
- *   hasher random SEED    copies, events, waits and host functions in several streams; each buffer is
- *                         written over as soon as the program knows that it may be
+ *   hasher random SEED    copies, events, waits and host functions in several streams; each buffer
+ *                         is written over as soon as the program knows that it may be
  *   hasher threads N      N threads, 20 copies each
  *   hasher fork           a child copies too
  *   hasher closed         a copy of memory that the program cannot read */

@@ -1,7 +1,7 @@
 /* poller.c: asks whether a stream and an event are ready, which they are not, and counts.
  *
- *   poller count N              N polls of an event in a row, by one line of code, then of the stream,
- *                               by turns, by two lines, and until it is ready
+ *   poller count N              N polls of an event in a row, by one line of code, then of the
+ *                               stream, by turns, by two lines, and until it is ready
  *   poller exit N               N polls by another thread, which is still there when main() returns
  *   poller forever COUNTERS     until it is killed, counting in the shared file before and after
  *

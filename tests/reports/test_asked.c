@@ -1,5 +1,5 @@
-/* test_asked.c: counts of calls that ask add up by place, find their event, and damaged ones count for
- * nothing; and how long they took is estimated as it is documented. */
+/* test_asked.c: counts of calls that ask add up by place, find their event, and damaged ones count
+ * for nothing; and how long they took is estimated as it is documented. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* test_gains.c: time that two findings gain is the first one's, and how far the sum of one may be off. */
+/* test_gains.c: time that two findings gain is the first one's, and how far the sum of one may be
+ * off. */
 #include <check.h>
 #include "reports/findings/gains.h"
 
@@ -98,8 +99,8 @@ START_TEST(an_interval_is_as_wide_as_tenths_differ)
 }
 END_TEST
 
-/* Sixteen tenths of two pieces: fifteen of 200 and one of 2000 have a deviation of 450, times 4 of their number, times
- * Student's 2.131. */
+/* Sixteen tenths of two pieces: fifteen of 200 and one of 2000 have a deviation of 450, times 4 of
+ * their number, times Student's 2.131. */
 static uint64_t one_in_sixteen(uint64_t i)
 {
   return i / 2 == 5 ? 1000 : 100;

@@ -211,7 +211,8 @@ static void held_call(int i, uint8_t kind, const char *api)
             2000);
 }
 
-/* At some calls of a history: each is set once or twice, some early and some late; the last one lives. */
+/* At some calls of a history: each is set once or twice, some early and some late; the last one
+ * lives. */
 static void hold_blocks(int history, int done)
 {
   if (history % 2) return;

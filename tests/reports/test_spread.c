@@ -1,4 +1,5 @@
-/* test_spread.c: few operations that took far longer than the others at their place are set apart, and nothing else is. */
+/* test_spread.c: few operations that took far longer than the others at their place are set apart,
+ * and nothing else is. */
 #include <check.h>
 #include "reports/findings/spread.h"
 

@@ -13,14 +13,14 @@
  *   launch                 5 us of the host's time (NVIDIA developer forum, topic 196616); 0.9 us
  *                          from kernel to kernel (NVIDIA's "Getting Started with CUDA Graphs":
  *                          kernels of 2.9 us, launched in advance, end every 3.8 us).
- *   graph                  a launch of a graph 3.5 us of the host's time, whatever is in it (CUDA.jl's
- *                          manual, "Graphs": 80 kernels in a row).
+ *   graph                  a launch of a graph 3.5 us of the host's time, whatever is in it
+ *                          (CUDA.jl's manual, "Graphs": 80 kernels in a row).
  *   access                 40 us to map a physical allocation and to give access to it (arXiv
  *                          2405.04437: cuMemMap and cuMemSetAccess), each one of a range (PyTorch
  *                          pull request 96995: by the number of allocations, not by their size);
  *                          all of it is in cuMemSetAccess here.
- *   record                 2.5 us an event with times, a tenth of that without (NVIDIA/NVTX issue 3:
- *                          400,000 records a second, ten times as many without times).
+ *   record                 2.5 us an event with times, a tenth of that without (NVIDIA/NVTX issue
+ *                          3: 400,000 records a second, ten times as many without times).
  *   alloc, free            cudaMalloc 13.9 us, cudaFree 46.7 us (eunomia-bpf/bpftime issue 506,
  *                          medians). A pool that has to grow takes what cudaMalloc does.
  *   pin, unpin             0.36 ms a MiB (rapidsai/dask-cuda issue 106: 11.6 ms for 32 MB); to give
