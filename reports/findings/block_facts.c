@@ -22,7 +22,8 @@ typedef struct block {
   int64_t group;
   uint32_t born; /* its place in `born` of the process */
   uint32_t common;
-  bool again; /* one of its group had been freed and not been replaced */
+  bool again;          /* one of its group had been freed and not been replaced */
+  uint32_t copied_out; /* copies to the host from its address */
 } block;
 
 typedef struct pair_group { /* allocations of one place, size and device */
@@ -292,6 +293,23 @@ static weir_status see_part(wr_block_facts *f, wr_process_state *x, const wr_com
 
 /* ---- growing --------------------------------------------------------------------------------- */
 
+void wr_block_copied_out(wr_block_facts *f, const wr_common *t, const wr_fact_call *c)
+{
+  block *b = wr_records_find(&f->block, hash_mix(t->seed, c->b), sizeof(*b));
+  if (b) b->copied_out++;
+}
+
+/* All of a block to all of another one. */
+static weir_status see_whole(wr_block_facts *f, wr_process_state *x, const wr_common *t,
+                             const wr_fact_call *c, const block *to, const block *from)
+{
+  if (c->bytes != to->bytes || c->bytes != from->bytes || to == from) return WEIR_OK;
+  if (wr_given_has(&x->given, c->a, c->bytes) || wr_given_has(&x->given, c->b, c->bytes))
+    return WEIR_OK;
+  return ADD(f, WHOLE_COPY, c->id, to->alloc, from->alloc, to->copied_out, t->id, c->duration,
+             (int64_t)c->bytes);
+}
+
 /* A younger, larger block takes what an older one has: the older is freed, if it was grown. */
 weir_status wr_block_copy(wr_block_facts *f, wr_process_state *x, const wr_common *t,
                           const wr_fact_call *c)
@@ -300,7 +318,8 @@ weir_status wr_block_copy(wr_block_facts *f, wr_process_state *x, const wr_commo
   const block *from = wr_records_find(&f->block, hash_mix(t->seed, c->b), sizeof(*from));
   if (!to || !from || !lives(f, x, to, t) || !lives(f, x, from, t)) return WEIR_OK;
   bool all = c->bytes >= from->bytes - from->bytes / 10;
-  if (!all || to->alloc < from->alloc || to->bytes <= from->bytes) return WEIR_OK;
+  if (to->bytes == from->bytes) return see_whole(f, x, t, c, to, from);
+  if (!all || to->alloc < from->alloc || to->bytes < from->bytes) return WEIR_OK;
   if (f->grown.count >= MOST_BORN) hash_map_free(&f->grown), hash_map_free(&f->grown_to);
   weir_status st = hash_map_put(&f->grown, (uint64_t)from->alloc, (uint64_t)c->id);
   if (!st) st = hash_map_put(&f->grown_to, (uint64_t)from->alloc, (uint64_t)to->alloc);

@@ -30,6 +30,9 @@ weir_status wr_block_alloc(wr_block_facts *f, wr_process_state *x, const wr_comm
 weir_status wr_block_free(wr_block_facts *f, wr_process_state *x, const wr_common *t,
                           const wr_fact_call *c);
 
+/* A copy to the host that succeeded. */
+void wr_block_copied_out(wr_block_facts *f, const wr_common *t, const wr_fact_call *c);
+
 /* A copy within a device that succeeded. */
 weir_status wr_block_copy(wr_block_facts *f, wr_process_state *x, const wr_common *t,
                           const wr_fact_call *c);

@@ -41,7 +41,11 @@
   X(HANDLE_PAIR, handle_pair, false, made, ended, family, again, template, made_ns, ended_ns)                    \
   X(HANDLE_FAMILY, handle_family, true, id, object, again)                                                       \
   X(GROWN, grown, false, event, alloc, free, template, bytes)                                      \
-  X(COMBINED_READ, combined_read, false, event, template, duration, bytes)
+  X(COMBINED_READ, combined_read, false, event, template, duration, bytes)                                        \
+  X(BRIEF_RESULT, brief_result, false, event, next, host_ns, template, duration, bytes)                           \
+  X(DEVICE_TURN, device_turn, false, event, next, template, duration)                                            \
+  X(WHOLE_COPY, whole_copy, false, event, to_alloc, from_alloc, copied_out, template, duration, bytes)           \
+  X(CODE_LOADED, code_loaded, false, event, template, duration)
 /* clang-format on */
 
 typedef enum wr_fact {

@@ -9,6 +9,7 @@
 #include "reports/findings/block_facts.h"
 #include "reports/findings/handle_facts.h"
 #include "reports/findings/move_facts.h"
+#include "reports/findings/step_facts.h"
 #include "reports/findings/storm_facts.h"
 #include "reports/findings/stream_facts.h"
 #include "reports/findings/thread_facts.h"
@@ -30,6 +31,7 @@ typedef struct states { /* of processes, or of threads */
 typedef struct thread_state {
   wr_thread_state calls;
   wr_storm_state storm;
+  wr_step_state step;
 } thread_state;
 
 typedef struct held {
@@ -153,7 +155,8 @@ static weir_status see_free(pass *p, wr_process_state *x, const wr_common *t, co
 static weir_status see_move(pass *p, wr_process_state *x, const wr_common *t, const wr_fact_call *c)
 {
   weir_status st = wr_move_take(&p->moves, x, t, c);
-  bool within = t->kind == WEIR_EV_COPY && t->copy == WEIR_COPY_DTOD;
+  bool copy = t->kind == WEIR_EV_COPY, within = copy && t->copy == WEIR_COPY_DTOD;
+  if (copy && t->what & WR_BACK) wr_block_copied_out(&p->blocks, t, c);
   return within && !st ? wr_block_copy(&p->blocks, x, t, c) : st;
 }
 
@@ -267,6 +270,11 @@ static void find_keys(const pass *p, wr_fact_call *c)
 static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c)
 {
   thread_state *h = t->of_thread;
+  bool loads = t->object == WR_HANDLE_MODULE && !t->ends;
+  if (loads) {
+    weir_status st = ADD(p, CODE_LOADED, c->id, t->id, c->duration);
+    if (st) return st;
+  }
   if (t->what & WR_OBJECT) return wr_handle_take(&p->handles, t, c);
   bool counts = h->storm.total || t->kind == WEIR_EV_LAUNCH;
   return counts ? wr_storm_take(&p->storms, &h->storm, t, c) : WEIR_OK;
@@ -278,7 +286,9 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   wr_common *t = &p->f->common[c->common];
   held begun = {.time = c->time, .id = c->id};
   if (!t->of_thread && !know_states(p, t)) return no_memory(p);
-  if (t->what & (WR_ORDERS | WR_OBJECT)) st = take_begun(p, t, c);
+  thread_state *h = t->of_thread;
+  if (t->what & WR_STEPS) st = wr_step_take(&p->f->tables, &h->step, t, c);
+  if (!st && t->what & (WR_ORDERS | WR_OBJECT)) st = take_begun(p, t, c);
   if (st || !(t->what & WR_LOOKED_AT)) return st;
   if (p->held_count && is_before(&p->held[0], &begun)) st = use_held(p, &begun);
   if (st || t->kind != WEIR_EV_ALLOC) return st ? st : see_call(p, t, c);
@@ -411,9 +421,23 @@ static wr_common common_of(const wr_template *x, const char *function)
   t.site = hash_mix(hash_mix(t.seed, (uint64_t)t.stack), (uint64_t)(int64_t)own);
   if (x->succeeded) wr_handle_call_of(t.kind, function, &t.object, &t.ends);
   t.what = what_it_is(&t, x, function && strstr(function, "EventElapsedTime"));
+  if (x->succeeded && function && !strcmp(function, "cudaSetDevice")) t.what |= WR_SETS_DEVICE;
   t.in_thread = wr_thread_kind(&t);
   t.in_stream = wr_stream_kind(&t);
   return t;
+}
+
+/* Between two calls that set the device any other counts; else those that queue, wait or free. */
+static void choose_steps(pass *p)
+{
+  uint32_t any = 0;
+  for (size_t i = 0; i < p->f->count; i++)
+    any |= p->f->common[i].what & WR_SETS_DEVICE;
+  for (size_t i = 0; i < p->f->count; i++) {
+    wr_common *t = &p->f->common[i];
+    if (t->kind != WEIR_EV_CACHE && (any || t->what & WR_ORDERS)) t->what |= WR_STEPS;
+    p->looked_at[i] = t->what & (WR_LOOKED_AT | WR_ORDERS | WR_OBJECT | WR_STEPS);
+  }
 }
 
 /* What calls of these kinds do is known by the names of their functions. */
@@ -432,9 +456,9 @@ static weir_status make_common(pass *p)
     if (named) sqlite3_bind_int64(q, 1, t->api);
     named = named && sqlite3_step(q) == SQLITE_ROW;
     f->common[f->count] = common_of(t, named ? (const char *)sqlite3_column_text(q, 0) : NULL);
-    p->looked_at[f->count] = f->common[f->count].what & (WR_LOOKED_AT | WR_ORDERS | WR_OBJECT);
     sqlite3_reset(q);
   }
+  choose_steps(p);
   sqlite3_finalize(q);
   p->moves.common = p->blocks.common = f->common;
   return st;

@@ -75,6 +75,7 @@ static const struct {
     {"DEVICE_GRAPH", WEIR_DEVICE_GRAPH},
     /* graph_change.fact */
     {"GRAPH_MADE", WEIR_GRAPH_MADE},
+    {"GRAPH_UPDATED", WEIR_GRAPH_UPDATED},
     /* wait_detail.host: a sum of these */
     {"HOST_READS", WR_HOST_RESULT},
     {"HOST_WRITES", WR_HOST_SOURCE},

@@ -19,9 +19,9 @@ static const struct innocent {
     {"look-at-registered", "premature-wait", NULL},
     {"refill", "premature-wait, repeated-upload", NULL},
     {"take-times", NULL, NULL},
-    {"drain", NULL, NULL},
+    {"drain", "array-for-a-scalar", NULL}, /* of each result a byte is looked at */
     {"copy-behind-work", NULL, "pageable-async"},
-    {"wait-then-free", NULL, NULL},
+    {"wait-then-free", "array-for-a-scalar", NULL},
     {"upload-changed", "repeated-upload", NULL},
     {"interrupted-launches", NULL, "launch-storm"},
     {"asks-for-each", NULL, NULL},

@@ -55,6 +55,10 @@ static const struct expected {
     {"launch_storm", 64, BY_TIME},
     {"handle_churn", 20, 2 * 19},
     {"asked_in_a_loop", 100, 99},
+    {"copied_instead_of_swapped", 20, 20},
+    {"device_ping_pong", 12, 12 * 33 - 1},
+    {"array_for_a_scalar", 20, BY_TIME},
+    {"resized_allocation", 20, 19},
 };
 
 static struct expected expected_of(const saving *s)

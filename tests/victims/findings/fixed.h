@@ -1,4 +1,4 @@
-/* fixed.h: what the wastes with a fix share (waste_fixed.c, waste_fixed_copies.c, waste_fixed_calls.c). */
+/* fixed.h: what the wastes with a fix share (waste_fixed*.c). */
 #ifndef WEIR_TESTS_FIXED_H
 #define WEIR_TESTS_FIXED_H
 

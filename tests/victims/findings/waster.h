@@ -49,7 +49,8 @@ char *device_memory(size_t bytes);
 char *pinned_memory(size_t bytes); /* zeros */
 
 extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
-    launch_wasters[], link_wasters[], memory_wasters[], pool_wasters[], wait_wasters[];
+    launch_wasters[], link_wasters[], memory_wasters[], pool_wasters[], step_wasters[],
+    wait_wasters[];
 extern const innocent innocents[];
 extern const repair repairs[];
 

@@ -1,0 +1,18 @@
+-- number: 46
+-- id: array-for-a-scalar
+-- title: Much copied to the host, which has no time to read it all
+-- severity: medium
+-- certainty: possible
+-- threshold: min_times 16 times at one place
+-- threshold: min_share 75 percent of the copies of that place
+-- threshold: link 25 bytes a ns
+-- threshold: pageable 10 bytes a ns
+-- calls: t.kind = $COPY AND t.copy = $D2H
+-- fix: Copy what the host looks at alone: the element, or the sum that a kernel makes of the others.
+WITH brief AS MATERIALIZED (
+  SELECT b.event, b.template, b.duration, b.bytes, t.mem, count(*) OVER (PARTITION BY b.template) AS times
+  FROM brief_result b CROSS JOIN template t ON t.id = b.template)
+SELECT b.event, b.template, b.duration AS cost_ns, b.bytes,
+       min(b.duration, b.bytes / CASE b.mem WHEN $PAGEABLE THEN :pageable ELSE :link END) AS saving_ns
+FROM brief b CROSS JOIN template_use u ON u.template = b.template
+WHERE b.times >= :min_times AND b.times * 100 >= u.calls * :min_share

@@ -1,0 +1,79 @@
+/* step_facts.c: see step_facts.h.
+ *
+ * A host that reads what a copy brought needs time between its calls. That time is added up, so that
+ * the next copy to the same memory shows how much there was. Where CUDA itself reads the memory, as
+ * the source of a copy, nothing is concluded. */
+#include "reports/findings/step_facts.h"
+#include "core/base/map.h"
+#include "core/trace/event.h"
+
+enum { READ = 10 /* bytes a ns that a host reads and uses, at most */ };
+
+static wr_result *place_of_result(wr_step_state *h, uint64_t address)
+{
+  return &h->result[hash_mix(29, address) % WR_RESULTS];
+}
+
+/* A copy to the host, and the one before it to the same memory. */
+static weir_status take_result(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                               const wr_fact_call *c)
+{
+  weir_status st = WEIR_OK;
+  wr_result *r = place_of_result(h, c->a);
+  int64_t own = h->own - r->own;
+  bool same = r->address == c->a && r->bytes == c->bytes && r->template == t->id;
+  if (same && own < (int64_t)(r->bytes / READ)) {
+    const int64_t v[] = {r->event, c->id, own, r->template, r->duration, (int64_t)r->bytes};
+    st = wr_fact_add(tables, WR_FACT_BRIEF_RESULT, v);
+  }
+  *r = (wr_result){c->a, c->bytes, c->id, t->id, c->duration, h->own};
+  return st;
+}
+
+/* The memory is the source of a copy: what was brought there is used. */
+static void use_result(wr_step_state *h, const wr_fact_call *c)
+{
+  for (wr_result *r = h->result; r < h->result + WR_RESULTS; r++)
+    if (c->b - r->address < r->bytes || r->address - c->b < c->bytes) r->address = 0;
+}
+
+/* What was set last served for nothing: the call `next` sets another, or follows where all is as it was. */
+static weir_status add_turn(wr_fact_tables *tables, const wr_step_state *h, int64_t next)
+{
+  const int64_t v[] = {h->set, next, h->set_template, h->set_ns};
+  return wr_fact_add(tables, WR_FACT_DEVICE_TURN, v);
+}
+
+static weir_status take_device(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                               const wr_fact_call *c)
+{
+  weir_status st = h->set ? add_turn(tables, h, c->id) : WEIR_OK;
+  if (!h->set) h->device_before = h->device;
+  h->turns = h->set != 0;
+  h->set = c->id, h->set_template = t->id, h->set_ns = c->duration;
+  h->device = c->a + 1;
+  return st;
+}
+
+/* Another call is the first after some that set the device. */
+static weir_status end_turns(wr_fact_tables *tables, wr_step_state *h, const wr_fact_call *c)
+{
+  bool same = h->set && h->turns && h->device == h->device_before;
+  weir_status st = same ? add_turn(tables, h, c->id) : WEIR_OK;
+  h->set = 0;
+  return st;
+}
+
+weir_status wr_step_take(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                         const wr_fact_call *c)
+{
+  if (c->time > h->until) h->own += c->time - h->until;
+  if (c->time + c->duration > h->until) h->until = c->time + c->duration;
+  if (t->what & WR_SETS_DEVICE) return take_device(tables, h, t, c);
+  weir_status st = end_turns(tables, h, c);
+  bool moves = t->what & WR_IS_MOVE && !(t->what & WR_CAPTURED);
+  if (!moves || t->kind != WEIR_EV_COPY || !(t->what & WR_SUCCEEDED)) return st;
+  if (t->what & WR_FROM_HOST) use_result(h, c);
+  bool back = t->what & WR_BACK && c->bytes >= WR_RESULT_BYTES;
+  return back && !st ? take_result(tables, h, t, c) : st;
+}

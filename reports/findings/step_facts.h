@@ -1,0 +1,34 @@
+/* step_facts.h: the facts about what a thread does by itself from call to call: results that it had too
+ * little time to read, devices that it made current for nothing. */
+#ifndef WEIR_REPORTS_STEP_FACTS_H
+#define WEIR_REPORTS_STEP_FACTS_H
+
+#include "reports/findings/fact_call.h"
+#include "reports/findings/facts.h"
+
+enum {
+  WR_RESULTS = 16,       /* destinations that are remembered of a thread */
+  WR_RESULT_BYTES = 4096 /* of a copy to the host, at least, that counts as one */
+};
+
+typedef struct wr_result { /* copy to the host */
+  uint64_t address, bytes; /* address 0: none */
+  int64_t event, template, duration;
+  int64_t own; /* as `own` of the thread, when it was made */
+} wr_result;
+
+/* What is remembered of a thread. Zero-initialised it has called nothing. */
+typedef struct wr_step_state {
+  wr_result result[WR_RESULTS];      /* by a hash of their addresses */
+  int64_t own, until;                /* ns so far between calls; end of the last call */
+  int64_t set, set_template, set_ns; /* the last call, where it set the device; 0: it did not */
+  uint64_t device,
+      device_before; /* as set by now, and before the calls that end with `set`; 1 more, 0: unknown */
+  bool turns;        /* two calls and more end with `set` */
+} wr_step_state;
+
+/* The thread's next call, in order of time. Errors: EIO, ENOMEM. */
+weir_status wr_step_take(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                         const wr_fact_call *c);
+
+#endif

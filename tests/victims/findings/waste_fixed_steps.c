@@ -1,0 +1,103 @@
+/* waste_fixed_steps.c: as waste_fixed.c, of what a program does at each of its steps (waste_steps.c). */
+#include "tests/victims/findings/fixed.h"
+
+enum { STATE = 4 << 20, NODES = 1000 };
+
+void copied_instead_of_swapped(int fixed, int times)
+{
+  float *now = used_memory(STATE), *old = used_memory(STATE);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(NULL, now, 64);
+    if (!fixed) {
+      CHECK(cudaMemcpyAsync(old, now, STATE, cudaMemcpyDeviceToDevice, NULL));
+    } else {
+      float *other = now;
+      now = old, old = other;
+    }
+    CHECK(cudaStreamSynchronize(NULL));
+  }
+  end_part();
+  CHECK(cudaFree(old));
+  CHECK(cudaFree(now));
+}
+
+/* The second device is set for nothing, and the first one again. */
+void device_ping_pong(int fixed, int times)
+{
+  int devices;
+  CHECK(cudaGetDeviceCount(&devices));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    for (int k = 0; !fixed && k < 32; k++)
+      CHECK(cudaSetDevice((k + 1) % devices));
+    if (!fixed) CHECK(cudaSetDevice(0));
+    CHECK(cudaDeviceSynchronize());
+  }
+  end_part();
+}
+
+void graph_updated_with_itself(int fixed, int times)
+{
+  cudaGraph_t graph;
+  cudaGraphNode_t node;
+  cudaGraphExec_t exec;
+  cudaGraphExecUpdateResultInfo info;
+  cudaStream_t s;
+  char *p = (char *)used_memory(BYTES), *host = pinned_memory(BYTES);
+  CHECK(cudaStreamCreate(&s));
+  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  CHECK(cudaMemcpyAsync(p, host, 64, cudaMemcpyHostToDevice, s));
+  CHECK(cudaStreamEndCapture(s, &graph));
+  for (int i = 1; i < NODES; i++)
+    CHECK(cudaGraphAddEmptyNode(&node, graph, NULL, 0));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (!fixed) CHECK(cudaGraphExecUpdate(exec, graph, &info));
+    CHECK(cudaGraphLaunch(exec, s));
+    CHECK(cudaStreamSynchronize(s));
+  }
+  end_part();
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
+void array_for_a_scalar(int fixed, int times)
+{
+  float *p = used_memory(BYTES);
+  char *host = pinned_memory(BYTES);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaMemcpy(host, p, fixed ? sizeof(float) : BYTES, cudaMemcpyDeviceToHost));
+    if (host[0] == 99) break;
+  }
+  end_part();
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
+void resized_allocation(int fixed, int times)
+{
+  size_t most = 2 * (size_t)BYTES;
+  float *list = used_memory(most), *a, *b;
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    CHECK(cudaMallocAsync((void **)&a, 4096, NULL));
+    CHECK(cudaMallocAsync((void **)&b, 4096, NULL));
+    if (!fixed) {
+      CHECK(cudaFree(list));
+      CHECK(cudaMalloc((void **)&list, most - (size_t)(i * 37 % times) * 4096));
+    }
+    launch(NULL, list, 64);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFreeAsync(b, NULL));
+    CHECK(cudaFreeAsync(a, NULL));
+  }
+  end_part();
+  CHECK(cudaFree(list));
+}
