@@ -54,6 +54,7 @@ enum { CERTAINTIES = WR_POSSIBLE + 1 };
 typedef struct place {
   wr_frame_name name;            /* owned */
   size_t group[CERTAINTIES + 1]; /* of the rule that runs, from 1; 0 none; the last: removed */
+  uint64_t found, calls; /* by that rule, operations; calls by the stacks that these are of */
 } place;
 
 typedef struct group { /* what becomes a finding, or a part of one */
@@ -107,6 +108,7 @@ typedef struct wr_findings_pass {
   sqlite3_stmt *about;    /* an event: stack, device, name of its range */
   hash_map by_stack;      /* stack -> place */
   size_t *place_at;       /* owned: by facts.common: place, from 1; 0 not known yet */
+  size_t *counted;        /* owned: by facts.common: the last rule that counted its calls, from 1 */
   hash_map by_place;      /* hash -> place */
   const wr_events *calls; /* borrowed */
   bool with_model;        /* which takes the same walk's events */
@@ -212,6 +214,7 @@ typedef struct row {
   int device;
   bool removed;
   size_t place;
+  const wr_common *common; /* of the event; NULL: not known */
 } row;
 
 /* Of a rule's number, what can be: no rule and no trace makes a sum run over. */
@@ -222,19 +225,20 @@ static uint64_t positive(sqlite3_stmt *q, int column, uint64_t otherwise)
   return n > 0 ? (uint64_t)n : 0;
 }
 
-/* `common`: of the event, where that is known; else NULL. */
-static weir_status look_up(search *x, int64_t event, const wr_common *common, size_t *at,
+/* `common`: of the event, NULL where that is not known yet. */
+static weir_status look_up(search *x, int64_t event, const wr_common **common, size_t *at,
                            int *device, int64_t *range)
 {
   int64_t stack = 0;
-  if (common && !x->ranges) { /* most rows: each event that is looked for costs a microsecond */
-    if (common->device >= 0) *device = common->device;
-    return place_of_common(x, common, at);
+  if (*common && !x->ranges) { /* most rows: each event that is looked for costs a microsecond */
+    if ((*common)->device >= 0) *device = (*common)->device;
+    return place_of_common(x, *common, at);
   }
   sqlite3_bind_int64(x->about, 1, event);
   int code = sqlite3_step(x->about);
   if (code == SQLITE_ROW) {
     const wr_common *t = wr_facts_common(&x->facts, sqlite3_column_int64(x->about, 0));
+    *common = t;
     if (t) stack = t->stack;
     if (t && t->device >= 0) *device = t->device;
     *range = sqlite3_column_int64(x->about, 1);
@@ -262,10 +266,9 @@ static weir_status read_row(search *x, const wr_rule *rule, sqlite3_stmt *q,
   if (columns[CERTAINTY] >= 0 && sqlite3_column_type(q, columns[CERTAINTY]) != SQLITE_NULL &&
       !wr_certainty_read((const char *)sqlite3_column_text(q, columns[CERTAINTY]), &r->certainty))
     r->certainty = WR_POSSIBLE;
-  const wr_common *common = NULL;
   if (columns[TEMPLATE] >= 0)
-    common = wr_facts_common(&x->facts, sqlite3_column_int64(q, columns[TEMPLATE]));
-  weir_status s = look_up(x, r->event, common, &r->place, &r->device, &r->range_name);
+    r->common = wr_facts_common(&x->facts, sqlite3_column_int64(q, columns[TEMPLATE]));
+  weir_status s = look_up(x, r->event, &r->common, &r->place, &r->device, &r->range_name);
   if (columns[DEVICE] >= 0)
     r->device = sqlite3_column_type(q, columns[DEVICE]) == SQLITE_NULL
                     ? NO_DEVICE
@@ -331,11 +334,22 @@ static void claim_row(search *x, const wr_rule *rule, const row *r, size_t limit
   if (r->related) keep_claim(x, &related);
 }
 
+static void count_calls(search *x, const row *r)
+{
+  place *p = &x->places[r->place];
+  p->found = capped_sum(p->found, r->count);
+  size_t *counted = r->common ? &x->counted[r->common - x->facts.common] : NULL;
+  if (!counted || *counted == x->running + 1) return;
+  *counted = x->running + 1;
+  p->calls = capped_sum(p->calls, r->common->calls);
+}
+
 static weir_status add_row(search *x, const wr_rule *rule, const row *r)
 {
   size_t at = 0;
   group *g = group_of(x, r, &at);
   if (!g) return no_memory(x);
+  count_calls(x, r);
   g->cost = capped_sum(g->cost, r->cost), g->saving = capped_sum(g->saving, r->saving);
   g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
   if (r->saving && !wr_spread_add(&g->spread, r->saving, r->bytes)) return no_memory(x);
@@ -449,8 +463,9 @@ static weir_status add_related(search *x, wr_finding *f, const group *g)
   size_t at = 0;
   int device;
   int64_t range;
+  const wr_common *common = NULL;
   if (!g->related) return WEIR_OK;
-  weir_status s = look_up(x, g->related, NULL, &at, &device, &range);
+  weir_status s = look_up(x, g->related, &common, &at, &device, &range);
   return s || at == g->place ? s : add_site(x, f, at, 0, 0);
 }
 
@@ -517,6 +532,14 @@ static void set_slow_apart(search *x, group *g)
   x->limits[g->limit] = (limit){.least = slow.least, .median = slow.median};
 }
 
+/* By how often a place does what was found, and how often it makes the call without. False: it is no finding. */
+static bool judge_place(search *x, const wr_rule *rule, group *g)
+{
+  const place *p = &x->places[g->place];
+  if (!g->removed && g->count < (uint64_t)rule->often) g->certainty = WR_POSSIBLE;
+  return (double)p->found * 100 >= (double)rule->mostly * (double)p->calls;
+}
+
 static weir_status finish_groups(search *x, const wr_rule *rule)
 {
   weir_status s = WEIR_OK;
@@ -528,9 +551,13 @@ static weir_status finish_groups(search *x, const wr_rule *rule)
     if (t->cost > g->range_cost || (t->cost == g->range_cost && t->name < g->range))
       g->range_cost = t->cost, g->range = t->name;
   }
-  if (x->group_count) qsort_r(x->groups, x->group_count, sizeof(*x->groups), by_cost, x);
-  for (size_t i = 0, next; !s && i < x->group_count; i = next) {
-    for (next = i + 1; next < x->group_count && are_alike(&x->groups[next], &x->groups[i]);)
+  size_t count = 0;
+  for (size_t i = 0; i < x->group_count; i++)
+    if (judge_place(x, rule, &x->groups[i])) x->groups[count++] = x->groups[i];
+  x->group_count = count;
+  if (count) qsort_r(x->groups, count, sizeof(*x->groups), by_cost, x);
+  for (size_t i = 0, next; !s && i < count; i = next) {
+    for (next = i + 1; next < count && are_alike(&x->groups[next], &x->groups[i]);)
       next++;
     s = finish_alike(x, rule, x->groups + i, next - i);
   }
@@ -681,8 +708,8 @@ static weir_status take_found(void *context, const wr_found *found)
            .certainty = found->certainty,
            .device = NO_DEVICE,
            .removed = found->removed};
-  const wr_common *common = found->template ? wr_facts_common(&x->facts, found->template) : NULL;
-  weir_status s = look_up(x, r.event, common, &r.place, &r.device, &r.range_name);
+  if (found->template) r.common = wr_facts_common(&x->facts, found->template);
+  weir_status s = look_up(x, r.event, &r.common, &r.place, &r.device, &r.range_name);
   return s ? s : add_row(x, &x->f->rules.rule[x->running], &r);
 }
 
@@ -717,8 +744,10 @@ static weir_status run_judge(search *x, const wr_rule *rule, bool *declined)
 
 static void forget_groups(search *x)
 {
-  for (size_t i = 0; i < x->place_count; i++)
+  for (size_t i = 0; i < x->place_count; i++) {
     memset(x->places[i].group, 0, sizeof(x->places[i].group));
+    x->places[i].found = x->places[i].calls = 0;
+  }
   for (size_t i = 0; i < x->group_count; i++)
     wr_spread_free(&x->groups[i].spread);
   hash_map_free(&x->by_tally);
@@ -916,8 +945,9 @@ static weir_status end_facts(void *context)
   if (!s && x->waits) s = wr_wait_end(x->waits);
   wr_wait_close(x->waits);
   x->pass = NULL, x->waits = NULL;
-  if (!s && !(x->place_at = calloc(x->facts.count + 1, sizeof(*x->place_at)))) s = no_memory(x);
-  return s;
+  x->place_at = calloc(x->facts.count + 1, sizeof(*x->place_at));
+  x->counted = calloc(x->facts.count + 1, sizeof(*x->counted));
+  return s ? s : x->place_at && x->counted ? WEIR_OK : no_memory(x);
 }
 
 wr_listener wr_findings_listener(wr_findings_pass *x)
@@ -993,6 +1023,7 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->file);
   free(x->place_at);
   free(x->rank);
+  free(x->counted);
   free(x->failed);
   free(x->untimed);
   free(x);

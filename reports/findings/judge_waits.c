@@ -18,6 +18,13 @@ static hash_map timed_waits(wr_case *c)
 
 /* ---- 12: what an earlier wait had waited for ------------------------------------------------- */
 
+/* An asynchronous copy of pageable memory has waited, and need not: who calls it must wait. */
+static bool is_asynchronous_copy(wr_case *c, int64_t event)
+{
+  const wr_call_row *e = wr_case_call(c, event);
+  return e && e->common->kind == WEIR_EV_COPY && e->common->flags & WEIR_EVF_ASYNC;
+}
+
 void wr_judge_redundant_wait(wr_case *c)
 {
   hash_map timed = timed_waits(c);
@@ -25,10 +32,12 @@ void wr_judge_redundant_wait(wr_case *c)
     const wr_call_row *e = w->known && !w->pending && w->other ? wr_case_call(c, w->id) : NULL;
     if (!e || e->common->kind != WEIR_EV_SYNC) continue;
     if (e->common->copy == WEIR_SYNC_EVENT && hash_map_get(&timed, (uint64_t)w->id)) continue;
+    int64_t template = e->common->id, duration = e->duration;
+    if (is_asynchronous_copy(c, w->other)) continue;
     wr_case_find(c, &(wr_found){.event = w->id,
-                                .template = e->common->id,
-                                .cost = e->duration,
-                                .saving = e->duration,
+                                .template = template,
+                                .cost = duration,
+                                .saving = duration,
                                 .related = w->other,
                                 .certainty = c->rule->certainty});
   }
@@ -161,17 +170,32 @@ static bool waits_for_a_copy(wr_case *c, const wr_wait_row *w)
          (y->common->flags & (WEIR_EVF_ASYNC | WEIR_EVF_IMPLICIT_SYNC)) == WEIR_EVF_IMPLICIT_SYNC;
 }
 
+enum { BACK = 64 /* calls that are looked at */ };
+
+/* Whether the process has waited for other work after what this call waits for was queued: by then that may be done,
+ * too, and the call take its own time. */
+static bool has_waited_since(wr_case *c, int64_t event, int64_t queued, int64_t process)
+{
+  for (int64_t id = event - 1; id > queued && id > event - BACK; id--) {
+    const wr_call_row *e = wr_case_call(c, id);
+    if (e && e->common->asked && e->common->process == process) return true;
+  }
+  return false;
+}
+
 void wr_judge_hidden_wait(wr_case *c)
 {
-  int64_t min_ns = wr_case_limit(c, "min_ns");
+  int64_t min_ns = wr_case_limit(c, "min_ns"), own_ns = wr_case_limit(c, "own");
   WR_EACH(c, HIDDEN_WAIT, hidden_wait, h)
   {
     const wr_wait_row *w = h->duration >= min_ns ? wr_case_wait(c, h->event) : NULL;
     if (!w || !w->known || !w->pending || waits_for_a_copy(c, w)) continue;
+    int64_t process = wr_case_common(c, h->template)->process;
+    bool unsure = h->duration < own_ns && has_waited_since(c, h->event, w->other, process);
     wr_case_find(c, &(wr_found){.event = h->event,
                                 .template = h->template,
                                 .cost = h->duration,
                                 .saving = wr_least(h->duration, h->null ? h->duration : h->gap),
-                                .certainty = c->rule->certainty});
+                                .certainty = unsure ? WR_POSSIBLE : c->rule->certainty});
   }
 }

@@ -113,6 +113,15 @@ static weir_status take_calls(wr_rule *r, const char *value, int line)
   return wr_words_put(&r->calls, value, rule_name(r), line);
 }
 
+/* A number from 0 to `most`. */
+static bool take_number(int64_t *to, const char *value, int64_t most)
+{
+  size_t digits = strspn(value, "0123456789");
+  if (!digits || digits > 6 || value[digits]) return false;
+  *to = strtol(value, NULL, 10);
+  return *to <= most;
+}
+
 static weir_status take_value(wr_rule *r, const char *key, const char *value, int line)
 {
   const struct {
@@ -131,6 +140,10 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
     good = read_word(severities, value, &n), r->severity = (wr_severity)n;
   else if (!strcmp(key, "certainty"))
     good = wr_certainty_read(value, &r->certainty);
+  else if (!strcmp(key, "often"))
+    good = take_number(&r->often, value, 999999);
+  else if (!strcmp(key, "mostly"))
+    good = take_number(&r->mostly, value, 100);
   else if (!strcmp(key, "holds"))
     good = r->holds = !strcmp(value, "bytes");
   else if (!strcmp(key, "threshold"))

@@ -7,6 +7,9 @@
  *   -- severity: high                   high, medium or low
  *   -- certainty: likely                certain, likely or possible, unless a row says otherwise
  *   -- threshold: min_bytes 65536 bytes a number by name, with its unit: :min_bytes in the SQL
+ *   -- often: 8                         at fewer operations of a place it is possible only
+ *   -- mostly: 50                       where fewer of a hundred calls by the stacks in question are found, the
+ *                                       place needs the call, and is left out
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- needs: wait_detail               tables without which it cannot judge
  *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
@@ -47,7 +50,9 @@ typedef struct wr_rule { /* all texts are owned */
   int number;
   wr_severity severity;
   wr_certainty certainty;
-  bool holds; /* its bytes are memory held */
+  bool holds;          /* its bytes are memory held */
+  int64_t often;       /* operations, 0: one is enough */
+  int64_t mostly;      /* per cent of calls, 0: any part is enough */
   wr_threshold threshold[WR_RULE_THRESHOLDS];
   int thresholds;
 } wr_rule;

@@ -3,6 +3,7 @@
 -- title: Memory of a device read back again, though nothing has written it
 -- severity: high
 -- certainty: likely
+-- mostly: 25
 -- threshold: min_bytes 1024 bytes
 -- fix: Keep what the first copy brought: no kernel, graph, copy or memset came between.
 SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, r.bytes AS bytes, r.earlier AS related,

@@ -3,6 +3,8 @@
 -- title: Wait for work that an earlier wait had already waited for
 -- severity: medium
 -- certainty: certain
+-- often: 4
+-- mostly: 90
 -- needs: wait_detail
 -- fix: Remove the call: nothing was queued in its scope since the wait that is named with it, which must stay.
 -- judge: redundant-wait

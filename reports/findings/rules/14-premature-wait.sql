@@ -3,6 +3,8 @@
 -- title: Wait for work whose results the host does not look at before it queues more
 -- severity: high
 -- certainty: likely
+-- often: 8
+-- mostly: 50
 -- threshold: max_gap 50000 ns
 -- needs: wait_detail
 -- fix: Remove the wait, or move it to where the result is used: a stream runs its work in order, and the

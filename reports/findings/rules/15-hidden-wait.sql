@@ -3,7 +3,9 @@
 -- title: Call that waits for the device without being asked to
 -- severity: high
 -- certainty: likely
+-- often: 8
 -- threshold: min_ns 20000 ns
+-- threshold: own 200000 ns that such a call may take by itself
 -- needs: wait_detail
 -- prove: relaxed device
 -- fix: Use cudaFreeAsync() of memory of cudaMallocAsync(), cudaMemsetAsync(), or free after the loop;

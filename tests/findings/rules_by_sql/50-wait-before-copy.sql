@@ -3,6 +3,8 @@
 -- title: Wait right before a copy that waits for the same work by itself
 -- severity: medium
 -- certainty: likely
+-- often: 8
+-- mostly: 50
 -- threshold: max_gap 50000 ns
 -- threshold: link 25 bytes a ns
 -- needs: wait_detail
