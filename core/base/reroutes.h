@@ -18,7 +18,8 @@ enum {
 #include "core/base/reroutes.def"
 #undef REROUTE
   REROUTE_ALL = (1 << REROUTES) - 1,
-  REROUTE_DEFAULT = 0 /* what strict and relaxed do where nothing is named */
+  REROUTE_RELAXED = 1 << REROUTES, /* of a place: its frees do not wait (the mode relaxed) */
+  REROUTE_DEFAULT = 0              /* what strict and relaxed do where nothing is named */
 #define REROUTE(NAME, word, by_default, of) | ((by_default) ? 1 << REROUTE_NUMBER_##NAME : 0)
 #include "core/base/reroutes.def"
 #undef REROUTE

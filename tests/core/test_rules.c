@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/base/reroutes.h"
 #include "core/base/rules.h"
 
 static rule_list rules;
@@ -73,6 +74,84 @@ START_TEST(a_bad_line_is_named_with_what_was_expected)
   const char *message = weir_error_message();
   ck_assert_msg(!strncmp(message, "my.rules:", 9) && strstr(message + 9, bads[_i].said), "%s",
                 message);
+}
+END_TEST
+
+static const char fixes[] =
+    "proof gain=1ms..2.5ms pairs=12 driver=13.0 date=2026-05-04 card=NVIDIA H100 #2  \n"
+    "# cudaMalloc in step\n"
+    "fix device module=train at=9f3c01ab+0x1a2b,00ff+0xffffffffffffffff\n"
+    "fix relaxed at=9f3c+0x0 # where it is freed\n"
+    "proof\n"
+    "fix pool at=9f3c+0x1\n"
+    "end\n";
+
+START_TEST(fixes_have_places_and_proofs)
+{
+  ck_assert_msg(!fix_list_parse(&rules, "f", fixes, sizeof fixes - 1), "%s", weir_error_message());
+  const rule_entry *r = rules.rule;
+  ck_assert(rules.count == 3 && rules.proofs == 2);
+  ck_assert(r[0].action == WEIR_RULE_FIX && r[0].fix == REROUTE_DEVICE && r[0].proof == 0);
+  ck_assert_str_eq(r[0].module, "train");
+  ck_assert(r[0].line == 3 && r[0].frames == 2 && r[0].frame[0].id_bytes == 4);
+  ck_assert(!memcmp(r[0].frame[0].id, "\x9f\x3c\x01\xab", 4) && r[0].frame[0].offset == 0x1a2b);
+  ck_assert(r[0].frame[1].id_bytes == 2 && r[0].frame[1].offset == UINT64_MAX);
+  ck_assert(r[1].fix == REROUTE_RELAXED && r[1].frames == 1 && !r[1].frame[0].offset);
+  ck_assert(r[2].fix == REROUTE_POOL && r[2].proof == 1);
+  ck_assert_str_eq(rules.proof[0].gain, "1ms..2.5ms");
+  ck_assert_str_eq(rules.proof[0].driver, "13.0");
+  ck_assert_str_eq(rules.proof[0].card, "NVIDIA H100 #2");
+  ck_assert_str_eq(rules.proof[1].card, "");
+}
+END_TEST
+
+START_TEST(fixes_that_are_cut_short_are_refused)
+{
+  for (size_t n = 0; n + 2 < sizeof fixes; n++) {
+    char *exact = malloc(n ? n : 1);
+    memcpy(exact, fixes, n);
+    ck_assert_msg(fix_list_parse(&rules, "f", exact, n) == WEIR_EINVAL, "%zu bytes", n);
+    free(exact);
+  }
+}
+END_TEST
+
+static const struct bad bad_fixes[] = {
+    {"fix device at=00+0x1\nend", "1: 'device': expected"},
+    {"proof\ncache size>1\nend", "2: 'cache': expected proof, fix or end"},
+    {"proof\nfix everything at=00+0x1\nend", "2: 'everything': expected what Weir does there"},
+    {"proof\nfix device,pool at=00+0x1\nend", "2: 'device,pool': expected what Weir does there"},
+    {"proof\nfix none at=00+0x1\nend", "2: 'none': expected what Weir does there"},
+    {"proof\nfix device\nend", "2: the line ends: expected at=BUILD-ID+0xOFFSET"},
+    {"proof\nfix device at=0+0x1\nend", "2: 'at=0+0x1': expected at= once"},
+    {"proof\nfix device at=00+0x\nend", "expected at= once"},
+    {"proof\nfix device at=00+0x11112222333344445\nend", "expected at= once"},
+    {"proof\nfix device at=00+0x1,\nend", "expected at= once"},
+    {"proof\nfix device at=00+0x1 at=00+0x2\nend", "2: 'at=00+0x2': expected at= once"},
+    {"proof\nfix device at=00+1\nend", "expected at= once"},
+    {"proof\nfix device at=00+0x1 size>1M\nend", "2: 'size>1M': expected at="},
+    {"proof speed=1\nfix device at=00+0x1\nend", "1: 'speed=1': expected gain="},
+    {"proof card=\nfix device at=00+0x1\nend", "expected 1 to 127 printable"},
+    {"proof pairs=1 pairs=2\nfix device at=00+0x1\nend", "1: 'pairs=2': expected 1 to 127"},
+    {"proof\nfix device at=00+0x1\nend\nfix device at=00+0x2", "4: 'fix': expected nothing after"},
+    {"proof\nfix device at=00+0x1\n", "the file is cut short"},
+    {"proof\nend\n", "there is no fix in it"},
+};
+
+START_TEST(a_bad_line_of_fixes_is_named_with_what_was_expected)
+{
+  const char *text = bad_fixes[_i].text;
+  ck_assert_int_eq(fix_list_parse(&rules, "f", text, strlen(text)), WEIR_EINVAL);
+  const char *message = weir_error_message();
+  ck_assert_msg(!strncmp(message, "f:", 2) && strstr(message + 2, bad_fixes[_i].said), "%s",
+                message);
+}
+END_TEST
+
+START_TEST(fixes_are_no_rules_and_rules_no_fixes)
+{
+  ck_assert_int_eq(rule_list_parse(&rules, "f", fixes, sizeof fixes - 1), WEIR_EINVAL);
+  ck_assert_int_eq(fix_list_parse(&rules, "f", "passthrough\nend\n", 16), WEIR_EINVAL);
 }
 END_TEST
 
@@ -158,7 +237,15 @@ static size_t random_text(char *text, size_t room)
                                        "/",
                                        "\r\n",
                                        "18446744073709551615",
-                                       "0"};
+                                       "0",
+                                       "proof",
+                                       "fix device",
+                                       " at=",
+                                       "0f+0x1",
+                                       ",",
+                                       " card=",
+                                       " gain=1",
+                                       "\nend"};
   size_t n = 0;
   for (unsigned left = draw_below(40); left && n + 32 < room; left--) {
     if (!draw_below(8)) {
@@ -182,6 +269,10 @@ START_TEST(any_text_is_rules_or_an_error_with_its_line)
     memcpy(exact, text, n);
     for (size_t i = 0; i < n; i++)
       lines += exact[i] == '\n';
+    (void)fix_list_parse(&rules, "f", exact, n);
+    for (unsigned i = 0; i < rules.count; i++)
+      ck_assert(rules.rule[i].frames - 1 < WEIR_RULE_FRAMES && rules.rule[i].fix &&
+                rules.rule[i].proof < rules.proofs);
     weir_status s = rule_list_parse(&rules, "f", exact, n);
     free(exact);
     if (!s) {
@@ -213,6 +304,11 @@ int main(void)
   tcase_add_test(c, each_line_is_a_rule_with_its_conditions);
   tcase_add_loop_test(c, a_bad_line_is_named_with_what_was_expected, 0,
                       (int)(sizeof bads / sizeof *bads));
+  tcase_add_test(c, fixes_have_places_and_proofs);
+  tcase_add_test(c, fixes_that_are_cut_short_are_refused);
+  tcase_add_loop_test(c, a_bad_line_of_fixes_is_named_with_what_was_expected, 0,
+                      (int)(sizeof bad_fixes / sizeof *bad_fixes));
+  tcase_add_test(c, fixes_are_no_rules_and_rules_no_fixes);
   tcase_add_test(c, more_rules_than_there_may_be_are_refused);
   tcase_add_test(c, a_long_name_or_word_is_refused_and_cut_in_the_message);
   tcase_add_test(c, files_that_cannot_be_rules_are_refused);
