@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "core/base/build_id.h"
 #include "core/base/fork.h"
 #include "core/base/trylock.h"
 #include "core/trace/stack_path.h"
@@ -117,26 +118,6 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
   return hash;
 }
 
-/* Finds the GNU build-id in a note segment. */
-static void find_build_id(object *o, const uint8_t *note, size_t bytes)
-{
-  while (bytes >= sizeof(ElfW(Nhdr))) {
-    ElfW(Nhdr) head;
-    memcpy(&head, note, sizeof head);
-    size_t name = (head.n_namesz + 3u) & ~(size_t)3, text = (head.n_descsz + 3u) & ~(size_t)3;
-    size_t whole = sizeof head + name + text;
-    if (whole > bytes) return;
-    if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
-        !memcmp(note + sizeof head, "GNU", 4) && head.n_descsz <= BUILD_ID_ROOM) {
-      o->build_id = note + sizeof head + name;
-      o->info.build_id_bytes = head.n_descsz;
-      return;
-    }
-    note += whole;
-    bytes -= whole;
-  }
-}
-
 /* Whether the object's [address, address + bytes) is inside a readable loaded segment. */
 static bool is_loaded(const struct dl_phdr_info *info, uint64_t address, uint64_t bytes)
 {
@@ -168,7 +149,8 @@ static bool describe_object(object *o, const struct dl_phdr_info *info, unsigned
       if (start < o->info.start) o->info.start = start;
       if (end > o->info.end) o->info.end = end;
     } else if (p->p_type == PT_NOTE && !o->build_id && is_loaded(info, p->p_vaddr, p->p_memsz)) {
-      find_build_id(o, (const uint8_t *)(uintptr_t)start, p->p_memsz);
+      o->build_id = build_id_in_note((const uint8_t *)(uintptr_t)start, p->p_memsz, BUILD_ID_ROOM,
+                                     &o->info.build_id_bytes);
     }
   }
   uint64_t vdso = getauxval(AT_SYSINFO_EHDR);

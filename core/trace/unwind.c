@@ -305,14 +305,14 @@ int weir_unwind(void **frames, int *first)
   }
 }
 
-unsigned weir_unwind_here(uint64_t *frames, unsigned room)
+unsigned weir_unwind_told(uint64_t *frames, unsigned room)
 {
   static __thread uint64_t epoch __attribute__((tls_model("initial-exec")));
   void *raw[WEIR_STACK_MAX_DEPTH + WEIR_UNWIND_SPARE];
   unsigned count = 0;
   int saved = errno, first;
   if (!atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed)) return 0;
-  unwind_flush();
+  if (atomic_load_explicit(&unwind_backend.closing, memory_order_relaxed)) unwind_flush();
   uint64_t now = atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire);
   if (epoch != now) unwind_forget();
   epoch = now;
@@ -321,4 +321,13 @@ unsigned weir_unwind_here(uint64_t *frames, unsigned room)
     if (raw[i]) frames[count++] = (uint64_t)(uintptr_t)raw[i];
   errno = saved;
   return count;
+}
+
+unsigned weir_unwind_here(uint64_t *frames, unsigned room)
+{
+  int saved = errno;
+  if (!atomic_load_explicit(&unwind_backend.capture, memory_order_relaxed)) return 0;
+  unwind_flush();
+  errno = saved;
+  return weir_unwind_told(frames, room);
 }

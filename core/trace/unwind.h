@@ -53,8 +53,11 @@ void unwind_forget(void);
  * thread and fills all of it, of which a few dozen entries are ever used. */
 void unwind_thin(void);
 
-/* weir_unwind() for a caller that does not learn of dlclose(): asks the loader each time. At most
- * `room` frames into `frames`, innermost first, without null ones; 0 when off. Keeps errno. */
+/* weir_unwind() for a caller who does: at most `room` frames into `frames`, innermost first, without
+ * null ones; 0 when off. Keeps errno. */
+unsigned weir_unwind_told(uint64_t *frames, unsigned room);
+
+/* The same for a caller that does not learn of dlclose(): asks the loader each time. */
 unsigned weir_unwind_here(uint64_t *frames, unsigned room);
 
 #endif

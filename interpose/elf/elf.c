@@ -16,7 +16,9 @@
 #include <elf.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "core/base/build_id.h"
 
+#define FIRST_PAGE     4096u
 #define VERSION_HIDDEN 0x8000u /* bit of a DT_VERSYM entry: not the default version */
 
 exec_functions real_exec;
@@ -278,6 +280,34 @@ bool elf_object_at(elf_object *o, const void *address)
   bool read = elf_object_read(o, h.base, h.dynamic);
   o->path = h.path;
   return read;
+}
+
+/* The headers of an object lie in its first page, where it is an ELF file as linkers make it. */
+static const ElfW(Ehdr) * headers_of(const holder *h)
+{
+  const ElfW(Ehdr) *e = (const ElfW(Ehdr) *)h->start;
+  bool whole = h->end - h->start >= sizeof *e && !memcmp(e->e_ident, ELFMAG, SELFMAG) &&
+               e->e_phentsize == sizeof(ElfW(Phdr)) && e->e_phoff % _Alignof(ElfW(Phdr)) == 0 &&
+               e->e_phoff < FIRST_PAGE &&
+               e->e_phnum <= (FIRST_PAGE - e->e_phoff) / sizeof(ElfW(Phdr));
+  return whole ? e : NULL;
+}
+
+bool elf_identity_at(elf_identity *out, const void *address)
+{
+  holder h;
+
+  if (!find_holder(&h, address)) return false;
+  const ElfW(Ehdr) *e = headers_of(&h);
+  *out = (elf_identity){.base = h.base, .path = h.path};
+  for (unsigned i = 0; e && !out->build_id && i < e->e_phnum; i++) {
+    const ElfW(Phdr) *p = (const ElfW(Phdr) *)(h.start + e->e_phoff) + i;
+    uintptr_t start = h.base + p->p_vaddr;
+    if (p->p_type == PT_NOTE && start >= h.start && start < h.end && p->p_filesz <= h.end - start)
+      out->build_id =
+          build_id_in_note((const uint8_t *)start, p->p_filesz, UINT32_MAX, &out->build_id_bytes);
+  }
+  return out->build_id != NULL;
 }
 
 void *elf_object_handle(const void *address)

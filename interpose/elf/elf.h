@@ -48,6 +48,17 @@ void *elf_object_range(const elf_object *o, const char *function, size_t *bytes)
 /* The object that holds an address. False when it is in none. */
 bool elf_object_at(elf_object *o, const void *address);
 
+typedef struct elf_identity { /* which object, in whichever process, and where in this one */
+  const uint8_t *build_id;    /* borrowed from its mapping */
+  uint32_t build_id_bytes;
+  uintptr_t base;   /* load bias */
+  const char *path; /* borrowed; as the loader has it, "" the program's */
+} elf_identity;
+
+/* Of the object that holds an address. False when it is in none, or the object has no build-id.
+ * From glibc 2.35 on without a lock. */
+bool elf_identity_at(elf_identity *out, const void *address);
+
 /* The mapping of the object that holds an address, and whether it is a bank's library. False when
  * it is in none. From glibc 2.35 on without a lock. */
 bool elf_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank);
