@@ -86,11 +86,18 @@ static bool read_redact_option(void)
   return true;
 }
 
+static bool is_set(const char *name)
+{
+  const char *text = getenv(name);
+  return text && *text;
+}
+
 static void read_options(void)
 {
   const char *text;
   uint64_t depth;
 
+  process_unrecorded = is_set("WEIR_APPLY") && !is_set("WEIR_SPOOL_DIR") && !is_set("WEIR_OUTPUT");
   life.redact = read_redact_option();
   if ((text = getenv("WEIR_STACKS"))) {
     weir_status st = option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
@@ -135,6 +142,7 @@ static weir_status open_spool_for_event(void)
  * program without CUDA gets no message that it has no need of. */
 static void open_image(bool for_event)
 {
+  if (process_unrecorded && !life.off) atomic_store(&process_recording, true);
   if (life.tried || life.off || !process_folder.path[0]) return;
   weir_status st = process_folder_open(for_event ? open_spool_for_event : open_process_spool);
   life.tried = for_event || st == WEIR_OK;
@@ -523,7 +531,7 @@ void process_set_up(void)
     return;
   }
   read_options();
-  life.off = !process_folder_choose();
+  life.off = !process_unrecorded && !process_folder_choose();
   if (((uintptr_t)&wiped | WIPE_BYTES) % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
     madvise(&wiped, WIPE_BYTES, MADV_WIPEONFORK);
   if (pthread_key_create(&life.key, end_recorded_thread) ||

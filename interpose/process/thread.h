@@ -44,6 +44,10 @@ extern __thread thread_state thread_self __attribute__((tls_model("initial-exec"
  * count), and in a sanitizer's or debugger's way. Relaxed loads are enough. */
 extern _Atomic bool process_recording;
 
+/* Calls are looked at as if they were recorded, and nothing is written: fixes are applied
+ * (interpose/reroute/places.h) and nobody asked for a trace. Set before anything is recorded. */
+extern bool process_unrecorded;
+
 /* Slow path of the first outermost call in a process, a fork's child or a thread: spool, collector,
  * unwinder, thread key. Returns whether this thread can record now. Keeps errno. */
 bool thread_start(thread_state *t);

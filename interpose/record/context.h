@@ -15,6 +15,7 @@
   X(cuCtxGetDevice, PFN_cuCtxGetDevice_v2000)                                                      \
   X(cuDeviceGetAttribute, PFN_cuDeviceGetAttribute_v2000)                                          \
   X(cuDeviceGetName, PFN_cuDeviceGetName_v2000)                                                    \
+  X(cuDriverGetVersion, PFN_cuDriverGetVersion_v2020)                                              \
   X(cuDeviceGetPCIBusId, PFN_cuDeviceGetPCIBusId_v4010)                                            \
   X(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020)                                               \
   X(cuDevicePrimaryCtxGetState, PFN_cuDevicePrimaryCtxGetState_v7000)                              \

@@ -70,7 +70,7 @@ static bool is_due(void)
 
 void device_memory_sample(thread_state *t, bool due)
 {
-  if ((due && !is_due()) || pthread_mutex_trylock(&lock)) return;
+  if (process_unrecorded || (due && !is_due()) || pthread_mutex_trylock(&lock)) return;
   if (capture_step_begin()) {
     context_refresh(t);
     if (t->last_device != WEIR_DEVICE_NONE) {
@@ -109,7 +109,7 @@ static unsigned ask_free(thread_state *t, uint64_t *free_now)
 /* Kept in `held`, which no free is using; its tag: device + 1, 0: not measured. */
 void device_memory_measure(hook_call *c)
 {
-  if (atomic_load_explicit(&in_vain, memory_order_relaxed) >= MOST_IN_VAIN ||
+  if (process_unrecorded || atomic_load_explicit(&in_vain, memory_order_relaxed) >= MOST_IN_VAIN ||
       atomic_exchange_explicit(&measuring, true, memory_order_acquire))
     return;
   c->held.start = clock_ticks();

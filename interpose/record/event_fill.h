@@ -147,7 +147,8 @@ WEIR_INLINE void event_commit_copy(const hook_call *c, const event_fields *e,
   thread_state *t = c->thread;
   uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
   if (__builtin_expect(seen != t->epoch, 0)) {
-    const event_fields shown = *e; /* the event itself stays in registers */
+    if (process_unrecorded) return; /* each time is the first */
+    const event_fields shown = *e;  /* the event itself stays in registers */
     event_first_call(c, &shown, copy);
   }
   uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, &t->writer) : 0;

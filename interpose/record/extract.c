@@ -110,7 +110,7 @@ void extract_alloc_async(hook_call *c, extract_word ptr, extract_word bytes, ext
   event_fields e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
   e.b = pool;
   event_set_stream(&e, stream);
-  if (c->status == 0) driver_pool_used(device, pool);
+  if (c->status == 0) driver_pool_used(c, device, pool);
   event_commit(c, &e);
 }
 

@@ -27,6 +27,7 @@ void poll_commit(const hook_call *c, const event_fields *e)
   spool_writer *pen = &t->writer;
   event_word w[8];
   uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
+  if (process_unrecorded) return;
   if (seen != t->epoch) event_first_call(c, e, NULL);
   uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, pen) : 0;
   event_fill_words(c, e, stack, w);

@@ -13,6 +13,7 @@
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/record/stats.h"
+#include "interpose/record/subscriber.h"
 
 enum { POOLS = 128, DEVICES = 64, INTERVAL_MS = 100, WAITS_MS = 10 };
 
@@ -20,7 +21,7 @@ typedef struct pool {
   _Atomic uint64_t handle; /* CUmemoryPool; 0: this place is free */
   uint8_t device;          /* ordinal */
   bool from_start;         /* the one that the device had by itself */
-  bool kept;               /* its release threshold is ours */
+  bool tried, kept;        /* it was to keep its memory; its release threshold is ours */
   bool reported;           /* `last` is what the trace has last */
   pool_figures last;
 } pool;
@@ -29,7 +30,8 @@ _Atomic bool driver_pools_touched;
 static _Atomic bool keeping; /* pools without a release threshold get one */
 
 static pool pools[POOLS];
-static FORK_STATE _Atomic unsigned count;   /* places that were ever taken */
+static FORK_STATE _Atomic unsigned count;        /* places that were ever taken */
+static FORK_STATE _Atomic uint64_t kept_devices; /* bitmap: the same was to keep its memory */
 static FORK_STATE _Atomic uint64_t devices; /* bitmap: the pool that the device has now is known */
 static _Atomic uint32_t asked_ms;           /* coarse clock, when the figures were asked for last */
 /* Over the pools, and while one is asked. */
@@ -66,6 +68,7 @@ static bool query_all(uint64_t handle, pool_figures *f)
 
 static void sample_pool(pool *p)
 {
+  if (process_unrecorded) return;
   pool_figures now;
   uint64_t start = clock_ticks();
   uint64_t handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
@@ -102,7 +105,7 @@ static void sample_all(void)
 
 static void try_sample_all(void)
 {
-  if (!begin_queries()) return;
+  if (process_unrecorded || !begin_queries()) return;
   sample_all();
   end_queries();
 }
@@ -164,8 +167,7 @@ static void add_pool(unsigned device, uint64_t handle)
   pool *p = &pools[i];
   p->device = (uint8_t)device;
   p->from_start = (uint64_t)(uintptr_t)had == handle;
-  p->reported = p->kept = false;
-  if (atomic_load_explicit(&keeping, memory_order_relaxed)) keep_memory(p, handle);
+  p->reported = p->tried = p->kept = false;
   atomic_store_explicit(&p->handle, handle, memory_order_release);
   if (i == n) atomic_store_explicit(&count, n + 1, memory_order_release);
   sample_pool(p);
@@ -182,16 +184,42 @@ static bool is_known(unsigned device, uint64_t handle)
   return !bit_of(device) || atomic_load_explicit(&devices, memory_order_acquire) & bit_of(device);
 }
 
-static void note_first_use(unsigned device, uint64_t handle)
+/* Returns the pool that a device has now; 0: not known. */
+static uint64_t pool_of_device(unsigned device)
 {
   PFN_cuDeviceGetMemPool_v11020 get = WEIR_HELPER(cuDeviceGetMemPool);
   CUmemoryPool now = NULL;
+  return get && get(&now, (CUdevice)device) == CUDA_SUCCESS ? (uint64_t)(uintptr_t)now : 0;
+}
+
+static void note_first_use(unsigned device, uint64_t handle)
+{
   if (!begin_queries()) return; /* the next use will do */
   if (!handle) {
     atomic_fetch_or(&devices, bit_of(device));
-    if (get && get(&now, (CUdevice)device) == CUDA_SUCCESS) handle = (uint64_t)(uintptr_t)now;
+    handle = pool_of_device(device);
   }
   if (handle && !find_pool(handle)) add_pool(device, handle);
+  end_queries();
+}
+
+/* Once a pool; and once for what a device has now, until it has another. */
+static void keep_pool(unsigned device, uint64_t handle)
+{
+  const pool *known = handle ? find_pool(handle) : NULL;
+  if (handle ? !known || known->tried
+             : (atomic_load_explicit(&kept_devices, memory_order_relaxed) & bit_of(device)) != 0)
+    return;
+  if (!begin_queries()) return; /* the next use will do */
+  if (!handle) {
+    atomic_fetch_or(&kept_devices, bit_of(device));
+    handle = pool_of_device(device);
+  }
+  pool *p = handle ? find_pool(handle) : NULL;
+  if (p && !p->tried) {
+    p->tried = true;
+    keep_memory(p, handle);
+  }
   end_queries();
 }
 
@@ -211,10 +239,13 @@ static void note_pool_use(void)
   if (!(n & (n - 1)) || sample_is_due(INTERVAL_MS)) try_sample_all();
 }
 
-void driver_pool_used(unsigned device, uint64_t handle)
+void driver_pool_used(const hook_call *c, unsigned device, uint64_t handle)
 {
   if (capture_live()) return;
   if (__builtin_expect(!is_known(device, handle), 0)) note_first_use(device, handle);
+  if (__builtin_expect(atomic_load_explicit(&keeping, memory_order_relaxed), 0) &&
+      record_subscriber_now()->keeps_pool(c))
+    keep_pool(device, handle);
   note_pool_use();
 }
 
@@ -263,6 +294,7 @@ void driver_pool_ended(uint64_t handle)
 void driver_pools_moved(void)
 {
   atomic_store(&devices, 0);
+  atomic_store(&kept_devices, 0);
 }
 
 void driver_pools_device_ends(void)

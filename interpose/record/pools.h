@@ -20,7 +20,7 @@
 extern _Atomic bool driver_pools_touched;
 
 /* The program has allocated from a pool; 0: from the one that the device has now. */
-void driver_pool_used(unsigned device, uint64_t pool);
+void driver_pool_used(const hook_call *c, unsigned device, uint64_t pool);
 /* The program has freed memory of some pool. */
 void driver_pool_freed(void);
 /* The program has waited: for a context, or for less. */
@@ -40,7 +40,8 @@ bool driver_pool_ends(uint64_t pool);
 /* The program has ended the pool: its handle is nobody's any more. */
 void driver_pool_ended(uint64_t pool);
 
-/* From now on a pool that is met without a release threshold gets one: it keeps all it has. */
+/* From now on a pool without a release threshold gets one at a call for which the subscriber is in
+ * favour (subscriber.h): it keeps all it has. */
 void driver_pools_keep(bool on);
 /* Memory is short: what such pools keep goes back. False: there was none. */
 bool driver_pools_trim_kept(void);

@@ -42,7 +42,7 @@ typedef struct hook_call {
   bool routed;        /* memory of a cache: the pointer map knows it as long as the cache has it */
   uint8_t why;        /* reroute_reason: why a rerouted call did not take the way through a cache */
   uint64_t waited;    /* ticks of it that a rerouted free waited for the device */
-  const void *site;   /* of a routed row: where it returns to, in the program */
+  const void *site;   /* of a routed row, and of one that takes from a pool: where it returns to */
   bool inner;     /* of a row of virtual memory: it is made within another call (table/wrap.h) */
   int kept_errno; /* what the real function left */
   int *errno_at;  /* the thread's errno */
@@ -77,14 +77,20 @@ WEIR_INLINE bool call_begin_outermost(hook_call *c, thread_state *t, uint16_t ap
   return true;
 }
 
+/* Ticks; 0 where nothing is written. */
+WEIR_INLINE uint64_t call_clock(void)
+{
+  return __builtin_expect(process_unrecorded, 0) ? 0 : clock_ticks();
+}
+
 WEIR_INLINE void call_forward(hook_call *c)
 {
-  c->start = clock_ticks();
+  c->start = call_clock();
 }
 
 WEIR_INLINE void call_returned(hook_call *c, uint32_t status)
 {
-  c->end = clock_ticks();
+  c->end = call_clock();
   c->status = (uint16_t)status;
   c->errno_at = &errno;
   c->kept_errno = *c->errno_at;

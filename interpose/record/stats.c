@@ -41,6 +41,7 @@ static void write_cache_event(thread_state *t, const trace_event *fact)
 void cache_event_write(const trace_event *fact)
 {
   thread_state *t = &thread_self;
+  if (process_unrecorded) return;
   int saved = errno;
   __typeof__(t->depth) depth = t->depth; /* not 0: within a call */
   bool here = t->epoch == atomic_load_explicit(&process_epoch, memory_order_relaxed);

@@ -23,8 +23,14 @@ static void ignore_shared(uint64_t address, reroute_reason why)
   (void)address, (void)why;
 }
 
-static const record_subscriber none = {ignore_address, ignore_context, ignore_peers, ignore_graph,
-                                       ignore_shared};
+static bool ignore_pool(const struct hook_call *c)
+{
+  (void)c;
+  return false;
+}
+
+static const record_subscriber none = {ignore_address, ignore_context, ignore_peers,
+                                       ignore_graph,   ignore_shared,  ignore_pool};
 
 const record_subscriber *_Atomic record_subscribed = &none;
 

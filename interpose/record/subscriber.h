@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include "core/trace/event.h"
 
+struct hook_call;
+
 typedef struct record_subscriber {
   /* The original has handed this address out: no cache has it, whatever its records have. A context
    * that is destroyed takes its memory with it, and its caches' records go a moment later. */
@@ -23,6 +25,8 @@ typedef struct record_subscriber {
   void (*graph_made)(bool in_trace);
   /* The block at that address is used by work of others than its context. */
   void (*shared)(uint64_t address, reroute_reason why);
+  /* Returns whether the pool that the call takes from is to keep its memory (pools.h). */
+  bool (*keeps_pool)(const struct hook_call *c);
 } record_subscriber;
 
 extern const record_subscriber *_Atomic record_subscribed;

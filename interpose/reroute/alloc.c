@@ -9,6 +9,7 @@
 
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/cache_rules.h"
+#include "interpose/reroute/places.h"
 #include "interpose/record/hash_table.h"
 #include "interpose/record/within.h"
 #include "interpose/record/work.h"
@@ -88,7 +89,8 @@ WEIR_INLINE bool serve(hook_call *c, uint64_t bytes, uint64_t *address)
   if (!bytes) return false;
   if (__builtin_expect(fill_in_use == WEIR_FILL_POISON, 0)) poison_poll();
   if (__builtin_expect(reroute_hands_off(), 0)) return leave_to_original(c, hands_off_reason());
-  if (reroute_rules_action(WEIR_RULES_ALLOC, c->site, bytes) == WEIR_RULE_PASSTHROUGH)
+  if (!reroute_fits_place(c, REROUTE_DEVICE) ||
+      reroute_rules_action(WEIR_RULES_ALLOC, c->site, bytes) == WEIR_RULE_PASSTHROUGH)
     return leave_to_original(c, WEIR_WHY_RULE);
   context_cache *k = runtime_is_elsewhere(c) ? NULL : context_cache_here();
   if (__builtin_expect(!k, 0)) return leave_to_original(c, WEIR_WHY_NO_CACHE);
@@ -272,8 +274,7 @@ free_outcome free_to_cache(hook_call *c, uint64_t address, bool host, block_cach
   else if (context_cache_reached(k))
     c->why = WEIR_WHY_PEER;
   if (c->why) return forget_block(b);
-  free_outcome f =
-      process_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, b) : free_strict(c, k, b);
+  free_outcome f = reroute_is_relaxed(c) ? keep_relaxed(c, k, b) : free_strict(c, k, b);
   if (f != FREE_KEPT) return forget_block(b);
   c->flags |= WEIR_EVF_CACHED;
   c->held.bytes = b->bytes; /* what is cached */

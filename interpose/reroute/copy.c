@@ -206,7 +206,7 @@ bool reroute_copy(hook_call *c, const copy_args *a)
   uint64_t bytes;
   if (__builtin_mul_overflow(a->width, a->height, &bytes) || bytes < least_bytes) return false;
   if (__builtin_expect(!least_bytes, 0)) {
-    peer_access_at_copy(a);
+    if (reroute_applies(c, REROUTE_ACCESS)) peer_access_at_copy(a);
     if (bytes < WEIR_STAGE_MIN) return false;
   }
   if (c->flags & WEIR_EVF_RUNTIME && driver_copies_are_patched()) return false;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "interpose/reroute/cache_rules.h"
+#include "interpose/reroute/places.h"
 
 /* How to get it: the original, one of the two. */
 typedef struct host_way {
@@ -38,7 +39,8 @@ static void host_adopt(hook_call *c, const context_cache *k, void *ptr, size_t a
 static reroute_reason why_not_host(const hook_call *c, size_t bytes)
 {
   if (reroute_hands_off()) return hands_off_reason();
-  if (reroute_rules_action(WEIR_RULES_ALLOC, c->site, bytes) == WEIR_RULE_PASSTHROUGH)
+  if (!reroute_fits_place(c, REROUTE_PINNED) ||
+      reroute_rules_action(WEIR_RULES_ALLOC, c->site, bytes) == WEIR_RULE_PASSTHROUGH)
     return WEIR_WHY_RULE;
   return runtime_is_elsewhere(c) ? WEIR_WHY_NO_CACHE : WEIR_WHY_NONE;
 }

@@ -9,6 +9,7 @@
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/cache_rules.h"
+#include "interpose/reroute/places.h"
 
 #define CACHE_DECAY_MS 2000
 
@@ -47,6 +48,27 @@ static void read_rules(void)
   if (process_absolute_path(path, text)) setenv("WEIR_RULES", path, 1); /* for children elsewhere */
 }
 
+/* With fixes nothing is done but what they name, where they name it; if they cannot be read, nothing
+ * is. */
+static void read_fixes(void)
+{
+  static rule_list fixes;
+  static char path[PATH_MAX];
+  const char *text = getenv("WEIR_APPLY");
+
+  if (!text || !*text) return;
+  options.mode = WEIR_OBSERVE;
+  options.rules = NULL;
+  if (fix_list_read(&fixes, text)) {
+    process_say("%s; no fixes are applied.", weir_error_message());
+    return;
+  }
+  if (process_absolute_path(path, text)) setenv("WEIR_APPLY", path, 1); /* for children elsewhere */
+  unsigned actions = reroute_places_start(&fixes, *path ? path : "WEIR_APPLY");
+  options.mode = actions & REROUTE_RELAXED ? WEIR_RELAXED : WEIR_STRICT;
+  options.reroutes = actions & REROUTE_ALL;
+}
+
 static void read_options(void)
 {
   static const char *const modes[] = {"observe", "strict", "relaxed", NULL};
@@ -68,6 +90,7 @@ static void read_options(void)
     process_bad_option(
         "WEIR_CACHE_DECAY_MS",
         option_number(&options.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
+  read_fixes();
 }
 
 /* ---- the rerouter's part (process/part.h) ---------------------------------------------------- */

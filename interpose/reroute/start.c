@@ -7,7 +7,13 @@
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/cache_rules.h"
 #include "interpose/reroute/context_cache.h"
+#include "interpose/reroute/places.h"
 #include "interpose/staging/staging.h"
+
+static bool keeps_pool(const hook_call *c)
+{
+  return reroute_applies(c, REROUTE_POOL);
+}
 
 void reroute_start(const reroute_options *o)
 {
@@ -15,7 +21,8 @@ void reroute_start(const reroute_options *o)
                                        .context_gone = reroute_context_gone,
                                        .peers_enabled = reroute_peers_enabled,
                                        .graph_made = reroute_taint_all,
-                                       .shared = reroute_taint};
+                                       .shared = reroute_taint,
+                                       .keeps_pool = keeps_pool};
   process_reroutes = o->reroutes;
   reroute_copies_start();
   driver_pools_keep(o->mode != WEIR_OBSERVE && process_reroutes_have(REROUTE_POOL));

@@ -465,8 +465,9 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     out.append('  hook_call call, *c = &call;')
     go, again = f'real({args})', ''
     plain, copied = go, ''
-    if row['route']:
+    if row['route'] or row['extractor'] == 'alloc_async':
         out.append(f"  c->site = {'site' if outline else '__builtin_return_address(0)'};")
+    if row['route']:
         again = '  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);'
     refusal = refused(row, symbol, names)
     if row['route'] == 'copy':

@@ -113,6 +113,7 @@ WEIR_BODY CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstrea
   fn_cuMemAllocAsync real = (fn_cuMemAllocAsync)(uintptr_t)hook_original(ROW_w_cuMemAllocAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   call_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
@@ -132,6 +133,7 @@ WEIR_BODY CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CU
   fn_cuMemAllocAsync_ptsz real = (fn_cuMemAllocAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemAllocAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   call_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
@@ -151,6 +153,7 @@ WEIR_BODY CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize,
   fn_cuMemAllocFromPoolAsync real = (fn_cuMemAllocFromPoolAsync)(uintptr_t)hook_original(ROW_w_cuMemAllocFromPoolAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   call_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
@@ -170,6 +173,7 @@ WEIR_BODY CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t byte
   fn_cuMemAllocFromPoolAsync_ptsz real = (fn_cuMemAllocFromPoolAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemAllocFromPoolAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   call_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
@@ -9590,6 +9594,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   fn_cudaMallocAsync real = (fn_cudaMallocAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 76, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   call_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
@@ -9614,6 +9619,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   fn_cudaMallocAsync_ptsz real = (fn_cudaMallocAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 77, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   call_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
@@ -9638,6 +9644,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   fn_cudaMallocFromPoolAsync real = (fn_cudaMallocFromPoolAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 78, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   call_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
@@ -9662,6 +9669,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   fn_cudaMallocFromPoolAsync_ptsz real = (fn_cudaMallocFromPoolAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 79, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   call_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);

@@ -16,7 +16,7 @@ $(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject $(REROUTE)/capturer $(REROU
 $(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o $(REROUTE_OBJ)/trap_bounds.o $(REROUTE_OBJ)/trap_fixes.o
 
 # Link what stands in front of them by name: no kernels.
-$(REROUTE)/behind $(REROUTE)/saved $(REROUTE)/patched: $(REROUTE)/%: $(REROUTE_OBJ)/%.o | $(CUDA_STUBS)/libcuda.so
+$(REROUTE)/behind $(REROUTE)/saved $(REROUTE)/patched $(REROUTE)/placed: $(REROUTE)/%: $(REROUTE_OBJ)/%.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -ldl -lpthread
@@ -73,18 +73,18 @@ $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps fixes fixes_all shared differ differ_all differ_long asked behind owners patched captures captures_all captures_long thrash thrash_all thrash_long)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps fixes fixes_all shared differ differ_all differ_long asked behind owners patched captures captures_all captures_long places thrash thrash_all thrash_long)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-TESTS      += $(addprefix $(REROUTE)/test_,traps fixes shared differ asked behind owners patched captures thrash)
+TESTS      += $(addprefix $(REROUTE)/test_,traps fixes shared differ asked behind owners patched captures places thrash)
 TESTS_ALL  += $(REROUTE)/test_fixes_all $(REROUTE)/test_differ_all $(REROUTE)/test_captures_all $(REROUTE)/test_thrash_all
 TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long $(REROUTE)/test_thrash_long
-NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_fixes tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
-NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_fixes tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_thrash
+NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_fixes tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_places tests/reroute/test_thrash
+NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_fixes tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_owners tests/reroute/test_patched tests/reroute/test_captures tests/reroute/test_places tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
-$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind patched tracer libplugin.so.1 libinterposer.so owned owned-linked saved) $(OWNERS) $(SAVERS)
+$(REROUTE_TESTS): | $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind patched placed tracer libplugin.so.1 libinterposer.so owned owned-linked saved) $(OWNERS) $(SAVERS)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)
