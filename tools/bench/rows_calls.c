@@ -33,6 +33,19 @@ static int add_options(const char **argv, int n, const char *mode, const char *s
   return n;
 }
 
+/* Fixes at a place that no program has: each call asks whether it is there. NULL: the file cannot be
+ * written. */
+static const char *fixes_elsewhere(void)
+{
+  const char *path = bench_text("%s/elsewhere.fixes", bench_scratch);
+  FILE *f = fopen(path, "we");
+  bool good = f && fputs("proof\n"
+                         "fix device at=00ff+0x10\nfix pinned at=00ff+0x20\n"
+                         "fix staging at=00ff+0x30\nfix relaxed at=00ff+0x40\nend\n",
+                         f) >= 0;
+  return f && fclose(f) == 0 && good ? path : NULL;
+}
+
 /* One child that runs `calls` with three or four arguments, under weir run in a mode (or with these
  * device times) or plainly (NULL). */
 static bool run_calls(double *value, const char *mode, const char *stacks, const char *const *args)
@@ -42,7 +55,14 @@ static bool run_calls(double *value, const char *mode, const char *stacks, const
   argv[n++] = "env";
   for (int i = 0; extra && extra[i]; i++)
     argv[n++] = extra[i];
-  if (mode) {
+  if (mode && !strcmp(mode, "apply")) {
+    argv[n++] = bench_text("%s/bin/weir", bench_build);
+    argv[n++] = "run";
+    argv[n++] = "--sim";
+    argv[n++] = "--apply";
+    if (!(argv[n++] = fixes_elsewhere())) return false;
+    argv[n++] = "--";
+  } else if (mode) {
     argv[n++] = bench_text("%s/bin/weir", bench_build);
     argv[n++] = "run";
     argv[n++] = "--sim";
@@ -85,6 +105,12 @@ static bool compare_with_base(measured *m, const char *base, const char *mode, c
 static void measure_added(measured *m, const row *r)
 {
   (void)compare_with_base(m, NULL, "observe", "off", r->args, &m->value);
+}
+
+/* Fixes are applied, nothing is recorded, and none concerns the calls. */
+static void measure_applied(measured *m, const row *r)
+{
+  (void)compare_with_base(m, NULL, "apply", NULL, r->args, &m->value);
 }
 
 static void added_with_stacks(measured *m, const row *r)
@@ -363,6 +389,14 @@ const row rows_calls[] = {
     /* 32 frames: main, run_query, deep x 28 and what is below main */
     AT_MOST("stack", "observed call, 32-frame cached stack", "ns added", 400, added_with_stacks,
             "the same from 32 frames down, 9 pairs", "query", "100", "2000", "28", "20000"),
+    AT_MOST("apply", "call that no fix concerns, no trace", "ns added", 20, measure_applied,
+            "ns a cuEventQuery, 3 times 1 M, 9 pairs", "query", "3", "1000000", "0", "0"),
+    AT_MOST("apply-work", "work that no fix concerns, no trace", "ns added", 20, measure_applied,
+            "ns a cuMemsetD8Async of no bytes, bursts of 2000, 9 pairs", "work", "100", "2000",
+            "20000"),
+    AT_MOST("apply-pair", "malloc + free that no fix concerns, no trace", "ns added", 120,
+            measure_applied, "ns of the two beside two calls, 64 KiB, 9 pairs", "pair", "120",
+            "3000", "65536"),
     AT_MOST("pair-4k", "malloc + free beside two calls, 4 KiB", "ns added", 120, measure_alloc_pair,
             NULL, "4096"),
     AT_MOST("pair-1m", "malloc + free beside two calls, 1 MiB", "ns added", 120, measure_alloc_pair,

@@ -109,6 +109,17 @@ bool environment_rules(environment *e)
   return e->rules_path != NULL;
 }
 
+void environment_fixes(environment *e)
+{
+  static rule_list fixes;
+  if (!e->apply) return;
+  if (fix_list_read(&fixes, e->apply))
+    cmd_message("%s; the program runs without fixes.", weir_error_message());
+  else if (!(e->apply_path = realpath(e->apply, NULL)))
+    cmd_message("cannot find %s: %s; the program runs without fixes.", e->apply, strerror(errno));
+  if (!e->apply_path) e->mode = "observe";
+}
+
 bool environment_redacts(void)
 {
   bool on = false;
@@ -162,6 +173,7 @@ bool environment_spool_dir(environment *e)
 void environment_clear(environment *e)
 {
   free(e->rules_path);
+  free(e->apply_path);
   free(e->preload);
   free(e->sim_lib);
   free(e->sim_runtime);
@@ -263,6 +275,8 @@ void environment_apply(const environment *e)
 {
   prepend_path("LD_PRELOAD", e->preload); /* hooks before what they hook */
   (void)unsetenv("WEIR_SPOOL_AUTO");      /* of a preloaded process above us: this folder is ours */
+  if (!e->spool_dir) (void)unsetenv("WEIR_SPOOL_DIR"); /* nothing is recorded */
+  if (!e->spool_dir) (void)unsetenv("WEIR_OUTPUT");
   set_variable("WEIR_SPOOL_DIR", e->spool_dir);
   set_variable("WEIR_MODE", e->mode);
   set_variable("WEIR_REROUTE", e->reroute);
@@ -271,6 +285,8 @@ void environment_apply(const environment *e)
   set_variable("WEIR_ACCESS", e->access);
   set_variable("WEIR_HASH", e->hash);
   set_variable("WEIR_RULES", e->rules_path);
+  if (e->apply) (void)unsetenv("WEIR_APPLY");
+  set_variable("WEIR_APPLY", e->apply_path);
   set_variable("WEIR_ZERO", e->zero ? "1" : NULL);
   set_variable("WEIR_POISON", e->poison ? "1" : NULL);
   set_variable("WEIR_REDACT", e->redact ? "1" : NULL);

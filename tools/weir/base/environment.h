@@ -23,6 +23,8 @@ typedef struct environment {
   bool python;              /* --python */
   const char *rules;        /* --cache-rules, or NULL */
   char *rules_path;         /* the same, absolute */
+  const char *apply;        /* --apply, or NULL */
+  char *apply_path;         /* the same, absolute; NULL: its fixes cannot be read */
   char *preload;            /* our preload library */
   char *sim_lib;            /* folder of the software device */
   char *sim_runtime;        /* its libcudart */
@@ -40,6 +42,10 @@ bool environment_siblings(environment *e);
 /* Checks the rules, if there are any, and makes their path absolute. Returns false after a
  * message. */
 bool environment_rules(environment *e);
+
+/* Checks the file of fixes, if there is one, and makes its path absolute. Where it cannot be read the
+ * program is to run as it is, after a message. */
+void environment_fixes(environment *e);
 
 /* Whether the environment asks for a trace without arguments (WEIR_REDACT). */
 bool environment_redacts(void);

@@ -110,6 +110,7 @@ static void take_run_options(run *r, const cmd_line *line)
   r->env.device_times = line->value[OPT_DEVICE_TIMES].text;
   r->env.access = line->value[OPT_ACCESS].text;
   r->env.rules = line->value[OPT_CACHE_RULES].text;
+  r->env.apply = line->value[OPT_APPLY].text;
   r->env.zero = line->value[OPT_ZERO].given;
   r->env.poison = line->value[OPT_POISON].given;
   r->env.redact = line->value[OPT_REDACT].given;
@@ -420,6 +421,40 @@ static int run_to_the_end(run *r)
   return status < 0 ? end_like(&r->end) : status;
 }
 
+/* Becomes the program, with fixes and without a trace, or as it is where they cannot be read. Returns
+ * an exit status where that fails. */
+static int run_unrecorded(const run *r)
+{
+  if (r->env.apply_path)
+    environment_apply(&r->env);
+  else
+    environment_apply_bare(&r->env);
+  return cmd_cannot_run(r->argv[0], cmd_exec(r->argv));
+}
+
+/* Returns false after a message about an option that does not go with fixes. */
+static bool goes_with_fixes(const cmd *c, const run *r)
+{
+  const environment *e = &r->env;
+  const struct {
+    const char *name;
+    bool given;
+  } never[] = {{"--mode", e->mode}, {"--reroute", e->reroute}, {"--cache-rules", e->rules}},
+    recorded[] = {{"--stacks", e->stacks}, {"--device-times", e->device_times},
+                  {"--hash", e->hash},     {"--python", e->python},
+                  {"--redact", e->redact}, {"--no-wait", r->no_wait}};
+  if (!e->apply) return true;
+  for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+    if (never[i].given)
+      return cmd_usage(c, "%s and --apply exclude each other", never[i].name), false;
+  for (size_t i = 0; i < sizeof recorded / sizeof *recorded && !r->output; i++)
+    if (recorded[i].given)
+      return cmd_usage(c, "with --apply, %s needs -o: nothing is recorded", recorded[i].name),
+             false;
+  if (!e->stacks || strcmp(e->stacks, "off") != 0) return true;
+  return cmd_usage(c, "--apply needs stacks: --stacks=off does not go with it"), false;
+}
+
 /* Does everything after the options. Returns an exit status. */
 static int prepare_and_run(const cmd *c, run *r)
 {
@@ -428,6 +463,8 @@ static int prepare_and_run(const cmd *c, run *r)
   if (!r->argv[0]) return cmd_usage(c, "which program? PROGRAM is missing");
   int error = find_program(r->argv[0]);
   if (error) return cmd_cannot_run(r->argv[0], error);
+  environment_fixes(&r->env);
+  if (r->env.apply && !r->output) return run_unrecorded(r);
   bool shared;
   if (r->output && !output_may_share(r->output, r->force, launched_rank(), &shared))
     return CMD_RUN_FAILED;
@@ -446,6 +483,7 @@ int run_main(const cmd *c, int argc, char **argv)
   if (r.env.zero && r.env.poison) return cmd_usage(c, "--zero and --poison exclude each other");
   if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))
     return cmd_usage(c, "--%s is for the modes strict and relaxed", r.env.zero ? "zero" : "poison");
+  if (!goes_with_fixes(c, &r)) return CMD_USAGE;
   r.argv = argv + at; /* NULL-terminated, as argv is */
   int status = prepare_and_run(c, &r);
   environment_clear(&r.env);
