@@ -1,4 +1,4 @@
-/* report.c: see report.h. The tables are tables.c's, the formats reports/write's. */
+/* report.c: see report.h. The tables are those of tables.c and data.c, the formats reports/write's. */
 #include "reports/diff/report.h"
 #include "reports/write/write.h"
 
@@ -12,6 +12,8 @@ static weir_status diff_written(const wr_tables *t, weir_status st, FILE *out, c
 
 static weir_status write_parts(FILE *out, const wr_tables *t, const wr_diff_settings *o)
 {
+  if (o->format == WR_DIFF_JSON) return wr_report_json(out, t, NULL);
+  if (o->format == WR_DIFF_JSON_1) return wr_tables_old(out, t);
   if (o->format == WR_DIFF_MARKDOWN) return wr_markdown_parts(out, t);
   wr_layout p = {
       .out = out, .width = o->width > 0 && o->width < 40 ? 40 : o->width, .color = o->color};
@@ -22,8 +24,10 @@ static weir_status write_parts(FILE *out, const wr_tables *t, const wr_diff_sett
 weir_status wr_diff_render(FILE *out, const wr_diff *d, const wr_diff_settings *o)
 {
   wr_tables t = {0};
-  if (o->format == WR_DIFF_JSON) return wr_diff_render_json(out, d);
-  wr_diff_tables(&t, d, o->top, o->width <= 0 || o->format == WR_DIFF_MARKDOWN);
+  if (o->format >= WR_DIFF_JSON)
+    wr_diff_data(&t, d);
+  else
+    wr_diff_tables(&t, d, o->top, o->width <= 0 || o->format == WR_DIFF_MARKDOWN);
   weir_status st = diff_written(&t, write_parts(out, &t, o), out, d->b.path);
   wr_tables_free(&t);
   return st;
@@ -32,7 +36,10 @@ weir_status wr_diff_render(FILE *out, const wr_diff *d, const wr_diff_settings *
 weir_status wr_check_render(FILE *out, const wr_checked *c, const wr_diff_settings *o)
 {
   wr_tables t = {0};
-  wr_check_tables(&t, c);
+  if (o->format == WR_DIFF_JSON)
+    wr_check_data(&t, c);
+  else
+    wr_check_tables(&t, c);
   weir_status st = diff_written(&t, write_parts(out, &t, o), out, c->figures->path);
   wr_tables_free(&t);
   return st;

@@ -6,7 +6,12 @@
 #include "reports/diff/diff.h"
 #include "reports/tables/table.h"
 
-typedef enum wr_diff_format { WR_DIFF_TEXT, WR_DIFF_MARKDOWN, WR_DIFF_JSON } wr_diff_format;
+typedef enum wr_diff_format {
+  WR_DIFF_TEXT,
+  WR_DIFF_MARKDOWN,
+  WR_DIFF_JSON,  /* "weir-report/2" */
+  WR_DIFF_JSON_1 /* "weir-diff/1"; a check has none */
+} wr_diff_format;
 
 typedef struct wr_diff_settings {
   wr_diff_format format;
@@ -17,7 +22,6 @@ typedef struct wr_diff_settings {
 
 /* Errors: EIO, ENOMEM. */
 weir_status wr_diff_render(FILE *out, const wr_diff *d, const wr_diff_settings *o);
-weir_status wr_diff_render_json(FILE *out, const wr_diff *d); /* SCHEMA.md, "weir-diff/1" */
 
 /* A trace, a budget and what came of it. A limit is kept where its condition is met. */
 typedef struct wr_checked {
@@ -26,7 +30,7 @@ typedef struct wr_checked {
   const wr_verdicts *verdicts;
 } wr_checked;
 
-/* Text or Markdown. */
+/* Text, Markdown or JSON. */
 weir_status wr_check_render(FILE *out, const wr_checked *c, const wr_diff_settings *o);
 /* JUnit's XML: a testcase a limit. */
 weir_status wr_check_render_junit(FILE *out, const wr_checked *c);
@@ -35,5 +39,8 @@ weir_status wr_check_render_junit(FILE *out, const wr_checked *c);
  * and paths are whole. */
 void wr_diff_tables(wr_tables *t, const wr_diff *d, int top, bool any_width);
 void wr_check_tables(wr_tables *t, const wr_checked *c);
+/* The same for programs (data.c). */
+void wr_diff_data(wr_tables *t, const wr_diff *d);
+void wr_check_data(wr_tables *t, const wr_checked *c);
 
 #endif

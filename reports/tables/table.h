@@ -34,6 +34,7 @@ typedef enum wr_column_type {
   WR_COLUMN_SPEED,     /* bytes per second */
   WR_COLUMN_SHARE,     /* 1: all */
   WR_COLUMN_NUMBER,    /* of a table of unlike things, whose unit another column has */
+  WR_COLUMN_REAL,      /* the same, and it may be a fraction, or below 0 */
   WR_COLUMN_TRUTH,     /* 0: no, 1: yes */
   WR_COLUMN_TEXTS,     /* a list: a line of `text` each */
   WR_COLUMN_ROWS       /* a table of what belongs to the row */

@@ -46,6 +46,7 @@ static json_t *value_json(const wr_value *v, wr_column_type type)
     return place_json(v);
   case WR_COLUMN_SPEED:
   case WR_COLUMN_SHARE:
+  case WR_COLUMN_REAL:
     return isfinite(v->real) ? json_real(v->real) : json_null();
   case WR_COLUMN_TRUTH:
     return json_boolean(v->n);

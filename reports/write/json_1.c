@@ -1,5 +1,5 @@
 /* json_1.c: reports as they were before "weir-report/2": "weir-report/1", which is a summary,
- * "weir-findings/1", and the caches.
+ * "weir-findings/1", "weir-diff/1", and the caches.
  *
  * * They are made of the same tables: json_1_members.c says of which column a member is. Nothing
  * is computed here but a speed, in the order of operations that the numbers had. */
@@ -64,6 +64,7 @@ static json_t *value_of(const wr_value *v, wr_column_type type)
   case WR_COLUMN_TRUTH:
     return json_boolean(v->n);
   case WR_COLUMN_SHARE:
+  case WR_COLUMN_REAL:
     return json_real(v->real);
   case WR_COLUMN_SPEED:
     return json_real((double)v->n * 1e9 / (double)v->whole);
@@ -191,7 +192,8 @@ static json_t *keyed_json(const old_row *x, const old_member *m)
     const old_row row = {x->t, t, r};
     const wr_value *key = cell_of(t, r, m->key, &type);
     json_object_set_new(all, key && key->text ? key->text : "",
-                        m->how == OLD_PAIRS ? only_value(&row, m->of) : object_of(&row, m->of));
+                        m->how == OLD_PAIRS && *m->of->name ? only_value(&row, m->of)
+                                                            : object_of(&row, m->of));
   }
   return all;
 }
@@ -200,9 +202,13 @@ static json_t *rows_json(const old_row *x, const old_member *m)
 {
   wr_column_type type;
   const wr_value *v = cell_of(x->of, x->row, m->from, &type);
+  const wr_named_table *t = v ? v->rows : NULL;
   json_t *list = json_array();
-  for (size_t r = 0; v && v->rows && r < v->rows->rows; r++)
-    json_array_append_new(list, object_of(&(old_row){x->t, v->rows, r}, m->of));
+  for (size_t r = 0; next_fitting_row(x, t, m->with, &r); r++) {
+    const old_row row = {x->t, t, r};
+    json_array_append_new(list,
+                          m->how == OLD_WITHIN ? only_value(&row, m->of) : object_of(&row, m->of));
+  }
   return list;
 }
 
@@ -236,7 +242,7 @@ static json_t *member_of(const old_row *x, const old_member *m)
     return member_json(table_named(x->t, m->from), NULL);
   case OLD_KNOWN:
     v = cell_of(x->of, x->row, m->from, &type);
-    return v && v->known ? object_of(x, m->of) : json_null();
+    return v && v->known && (type != WR_COLUMN_TRUTH || v->n) ? object_of(x, m->of) : json_null();
   case OLD_SAME:
     return object_of(x, m->of);
   case OLD_FIRST:
@@ -249,6 +255,7 @@ static json_t *member_of(const old_row *x, const old_member *m)
   case OLD_PAIRS:
     return keyed_json(x, m);
   case OLD_ROWS:
+  case OLD_WITHIN:
     return rows_json(x, m);
   default:
     return cell_json(x, m);
@@ -293,6 +300,7 @@ static json_t *report_of(const wr_tables *t, const char *name)
 {
   const old_member *members = !strcmp(name, "summary")    ? old_summary
                               : !strcmp(name, "findings") ? old_findings
+                              : !strcmp(name, "diff")     ? old_diff
                                                           : old_cache;
   return t->failed ? NULL : object_of(&(old_row){.t = t}, members);
 }

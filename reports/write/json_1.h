@@ -20,14 +20,16 @@ typedef enum old_how {
   OLD_MEMBER,   /* the number of member `from` of table `with` */
   OLD_MEMBERS,  /* an object of all members of table `from` */
   OLD_SAME,     /* an object of the same row */
-  OLD_KNOWN,    /* the same; null where column `from` is not known */
+  OLD_KNOWN,    /* the same; null where column `from` is not known, or false */
   OLD_FIRST,    /* an object: the first row of table `from` that fits; null: there is none */
   OLD_LIST,     /* an object a row of table `from` that fits; [] without the table */
   OLD_IF,       /* the same; null without the table */
   OLD_VALUES,   /* the values of the first member alone, a row each */
-  OLD_ROWS,     /* an object a row within column `from` */
+  OLD_ROWS,     /* an object a row within column `from` that fits */
+  OLD_WITHIN,   /* the values of the first member alone, a row each */
   OLD_KEYED,    /* an object with a member a row of table `from` that fits, named by column `key` */
-  OLD_PAIRS,    /* the same of the rows within column `from`: the value of the first member alone */
+  OLD_PAIRS,    /* the same of the rows within column `from`: the value of the first member alone,
+                   where that has a name */
   OLD_CONSTANT, /* the text `from` */
   OLD_TRACE     /* the path of the trace */
 } old_how;
@@ -48,6 +50,6 @@ struct json_t;
 /* "weir-findings/1", which the page has, too: new; NULL: out of memory. */
 struct json_t *wr_findings_old(const wr_findings *f);
 
-extern const old_member old_summary[], old_cache[], old_findings[];
+extern const old_member old_summary[], old_cache[], old_findings[], old_diff[];
 
 #endif

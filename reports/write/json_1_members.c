@@ -269,6 +269,40 @@ static const old_member removed[] = {CELLS("id count bytes"), LAST};
 
 static const old_member unjudged[] = {CELLS("id why"), LAST};
 
+/* ---- a diff ---------------------------------------------------------------------------------- */
+
+static const old_member both[] = {CELLS("a b"), LAST};
+static const old_member line[] = {{"line", OLD_CELL, "line", NULL, NULL, NULL}, LAST};
+#define METRICS {"metrics", OLD_PAIRS, "metrics", NULL, "metric", both}
+#define WITHIN(name, with) {name, OLD_WITHIN, "lines", with, NULL, line}
+#define IN(side, of) {side, OLD_KNOWN, "in_" side, NULL, NULL, of}
+
+static const old_member compared[] = {CELLS("trace command complete findings_judged"), LAST};
+static const old_member compared_device[] = {CELLS("device in_a in_b"), METRICS, LAST};
+static const old_member compared_range[] = {CELLS("domain text in_a in_b"), METRICS, LAST};
+
+#define SITE_LINES(side) \
+    WITHIN("peak", "trace=" side "|of=peak"), WITHIN("leaks", "trace=" side "|of=leaks"), \
+    WITHIN("transfers", "trace=" side "|of=transfers"), WITHIN("waits", "trace=" side "|of=waits"), \
+    WITHIN("allocations", "trace=" side "|of=allocations"), LAST
+static const old_member lines_a[] = {SITE_LINES("a")};
+static const old_member lines_b[] = {SITE_LINES("b")};
+static const old_member site_a[] = {CELLS("file=file_a"), SAME("lines", lines_a), LAST};
+static const old_member site_b[] = {CELLS("file=file_b"), SAME("lines", lines_b), LAST};
+static const old_member compared_site[] = {
+    CELLS("function module"), IN("a", site_a), IN("b", site_b), METRICS, LAST};
+
+#define WASTED(side) \
+    CELLS("certainty=certainty_" side " findings=findings_" side " count=count_" side \
+          " saving_ns=saving_host_ns_" side " saving_bytes=saving_bytes_" side " file=file_" side), \
+    WITHIN("lines", "trace=" side), LAST
+static const old_member wasted_a[] = {WASTED("a")};
+static const old_member wasted_b[] = {WASTED("b")};
+static const old_member change[] = {
+    CELLS("state rule id title function"), IN("a", wasted_a), IN("b", wasted_b), LAST};
+
+static const old_member condition[] = {CELLS("condition metric met value limit note"), LAST};
+
 /* ---- reports --------------------------------------------------------------------------------- */
 
 const old_member old_findings[] = {
@@ -279,6 +313,17 @@ const old_member old_findings[] = {
     LIST("removed", "removed", NULL, removed),
     EACH(ONE, "savings", "unavailable"),
     LIST("unjudged", "unjudged", NULL, unjudged), LAST};
+
+const old_member old_diff[] = {
+    {"schema", OLD_CONSTANT, "weir-diff/1", NULL, NULL, NULL},
+    FIRST("a", "traces", "side=a", compared),
+    FIRST("b", "traces", "side=b", compared),
+    {"run", OLD_KEYED, "metrics", NULL, "metric", both},
+    LIST("devices", "device_metrics", NULL, compared_device),
+    LIST("sites", "site_metrics", NULL, compared_site),
+    LIST("ranges", "range_metrics", NULL, compared_range),
+    LIST("findings", "finding_changes", NULL, change),
+    LIST("conditions", "conditions", NULL, condition), LAST};
 
 const old_member old_cache[] = {FIRST("cache", "cache", NULL, cache), LAST};
 

@@ -353,16 +353,20 @@ COVERAGE = {
 def comparisons():
     take('report findings', 'findings', len(json.loads(weir('report', 'findings', '-f', 'json', TRACE))['findings']))
     diff = json.loads(weir('diff', '-f', 'json', TRACE, TRACE))
+    metrics = {x['metric']: x for x in diff['metrics']}
     for metric, (name, unit) in METRICS.items():
-        take('diff, before', name, diff['run'][metric]['a'])
-        take('diff, after', name, diff['run'][metric]['b'])
-    for x in diff['ranges']:
+        take('diff, before', name, metrics[metric]['a'])
+        take('diff, after', name, metrics[metric]['b'])
+    for x in diff['range_metrics']:
+        metrics = {m['metric']: m for m in x['metrics']}
         for metric, member in (('peak', 'peak_bytes'), ('allocations.count', 'allocs'), ('allocations.bytes', 'alloc_bytes'), ('transfers.count', 'copies'),
                                ('transfers.bytes', 'copy_bytes'), ('waits.count', 'waits'), ('waits.time', 'wait_ns')):
-            if metric in x['metrics']:
-                take('diff', f'ranges.{member} of {[x["domain"], x["text"]]}', x['metrics'][metric]['b'])
-    for x in diff['sites'] + diff['findings']:
-        if x.get('state', 'stays') != 'stays' or x.get('a', 1) != x.get('b', 1):
+            if metric in metrics:
+                take('diff', f'ranges.{member} of {[x["domain"], x["text"]]}', metrics[metric]['b'])
+    for x in diff['site_metrics'] + diff['finding_changes']:
+        sides = [{name[:-2]: value for name, value in x.items() if name.endswith(end)} for end in ('_a', '_b')]
+        lines = [[(y['of'], y['line']) for y in x['lines'] if y['trace'] == side] for side in 'ab']
+        if x.get('state', 'stays') != 'stays' or sides[0] != sides[1] or lines[0] != lines[1]:
             found[f'{x} in diff'] = {'before': 0, 'after': 1}
 
 

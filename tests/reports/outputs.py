@@ -413,10 +413,13 @@ class Place:
             return
         self.known['budgets'] = True
         diff = {'run': {}, 'devices': [], 'sites': [], 'ranges': []}
-        try:
-            diff.update(json.loads(run(self.old, ['diff', '-f', 'json', *[self.names['@TRACE']] * 2], self.folders[0])[1]))
-        except ValueError:
-            pass
+        for form in ('json', 'json/1'):  # the second is what the first was before 0.3
+            try:
+                found = json.loads(run(self.old, ['diff', '-f', form, *[self.names['@TRACE']] * 2], self.folders[0])[1])
+            except ValueError:
+                continue
+            if 'run' in found:
+                diff.update(found)
         for folder in self.folders:
             write_budget(diff, os.path.join(folder, 'limits'), '<=')
             write_budget(diff, os.path.join(folder, 'floors'), '>')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""shape.py TRACE WEIR: whether what `weir report --format json` prints of a trace is of its JSON Schema
-(reports/schema/weir-report-2.schema.json), whatever report and options; whether each figure that the schema has is one number in
+"""shape.py TRACE WEIR: whether what `weir report`, `diff` and `check` print with `--format json` of a trace is of its JSON Schema
+(reports/schema/weir-report-2.schema.json), whatever report and options; whether a diff's numbers are those of json/1; whether each figure that the schema has is one number in
 each report that has its table, and in CSV. Prints what is not so, one a line; exit status 1 if there was any.
 
 What is compared is read off the outputs and the schema: a new table or column is compared by being there."""
@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 TRACE, WEIR = sys.argv[1:]
 OWN = os.path.dirname(os.path.abspath(__file__))
@@ -19,6 +20,11 @@ OPTIONS = [[], ['--top', '3'], ['--from', '20%', '--to', '70%']]
 GROUPED = 'summary transfers waits memory leaks oom'.split()
 KINDS = {'object': dict, 'array': list, 'string': str, 'integer': int, 'number': (int, float), 'boolean': bool, 'null': type(None)}
 bad = []
+
+
+def answer(*args):
+    """What a command prints whose exit status states what it found."""
+    return subprocess.run([WEIR, *args], stdout=subprocess.PIPE, check=False).stdout.decode('utf-8')
 
 
 def weir(*args):
@@ -112,6 +118,32 @@ def hold_csv(report, name, table):
     return compared
 
 
+def hold_diff(schema):
+    """A diff of the trace with itself, and a check of it, by the schema; each value of a metric beside what json/1 has of it."""
+    limits = ['leaks.count > 1000000', 'peak <= 1 B', 'transfers.count > 0.5']
+    args = ['--fail-on', ','.join(limits), TRACE, TRACE]
+    diff, old = (json.loads(answer('diff', '-f', form, *args)) for form in ('json', 'json/1'))
+    with tempfile.NamedTemporaryFile('w', suffix='.budget') as f:
+        f.write('\n'.join(limits))
+        f.flush()
+        check = json.loads(answer('check', '--budget', f.name, '-f', 'json', TRACE))
+    for name, got in ('diff', diff), ('check', check):
+        bad.extend(f'{name}: {x}' for x in list(mismatches(got, schema, schema, '$'))[:5])
+    by_metric = lambda rows: {x['metric']: {'a': x['a'], 'b': x['b']} for x in rows}
+    pairs = [(by_metric(diff['metrics']), old['run'])]
+    for table, was in ('device_metrics', 'devices'), ('site_metrics', 'sites'), ('range_metrics', 'ranges'):
+        pairs.append((len(diff[table]), len(old[was])))
+        pairs += [(by_metric(x['metrics']), y['metrics']) for x, y in zip(diff[table], old[was])]
+    sides = [(x, y, side) for x, y in zip(diff['finding_changes'], old['findings']) for side in 'ab']
+    pairs += [(x[f'saving_host_ns_{side}'], y[side] and y[side]['saving_ns']) for x, y, side in sides]
+    pairs += [(len(x['lines']), sum(len(y[side]['lines']) for side in 'ab' if y[side])) for x, y in zip(diff['finding_changes'], old['findings'])]
+    judged = lambda rows: [(x['metric'], x['met'], x['value'], x['limit']) for x in rows]
+    pairs += [(judged(diff['conditions']), judged(old['conditions'])), (judged(check['conditions']), judged(diff['conditions']))]
+    pairs.append(([x['line'] for x in check['conditions']], [1, 2, 3]))
+    bad.extend(f'diff: {got} is not {want}' for got, want in pairs if got != want)
+    return len(pairs)
+
+
 def main():
     with open(os.path.join(OWN, '..', '..', 'reports', 'schema', 'weir-report-2.schema.json'), encoding='utf-8') as f:
         schema = json.load(f)
@@ -132,6 +164,7 @@ def main():
                     compared += 1
                     if beside[name] != got[name]:
                         bad.append(f'{name} of {report} is not that of {other}')
+    compared += hold_diff(schema)
     if not compared:
         bad.append('nothing was compared')
     print(f'{compared} compared')

@@ -25,7 +25,7 @@ START_TEST(the_wastes_of_a_loop_are_gone_in_the_mended_one)
             " grep -q '^  gone  possible *4.00 KiB  - *leak ' out &&"
             " grep -q ' train_step  tools/examples/train.cu:58…59$' out");
   sh_status(
-      0, "$WEIR diff -f json a.db b.db | python3 -c 'import json, sys; d = json.load(sys.stdin);"
+      0, "$WEIR diff -f json/1 a.db b.db | python3 -c 'import json, sys; d = json.load(sys.stdin);"
          "assert d[\"schema\"] == \"weir-diff/1\";"
          "r = d[\"run\"]; assert r[\"leaks.bytes\"] == {\"a\": 4096, \"b\": 0};"
          "assert r[\"waits.explicit.count\"] == {\"a\": 960, \"b\": 3};"
@@ -35,6 +35,14 @@ START_TEST(the_wastes_of_a_loop_are_gone_in_the_mended_one)
          "f = s[\"device_floats\"]; assert f[\"a\"][\"lines\"][\"allocations\"] != "
          "f[\"b\"][\"lines\"][\"allocations\"];"
          "assert [x[\"state\"] for x in d[\"findings\"] if x[\"id\"] == \"leak\"] == [\"gone\"]'");
+  sh_status(0, "$WEIR diff -f json a.db b.db | python3 -c 'import json, sys;"
+               "d = json.load(sys.stdin); assert d[\"schema\"] == \"weir-report/2\";"
+               "r = {x[\"metric\"]: x for x in d[\"metrics\"]};"
+               "assert (r[\"leaks.bytes\"][\"a\"], r[\"leaks.bytes\"][\"b\"]) == (4096, 0);"
+               "s = {x[\"function\"]: x for x in d[\"site_metrics\"]};"
+               "assert not s[\"train_step\"][\"in_b\"];"
+               "l = [{x[\"line\"] for x in s[\"device_floats\"][\"lines\"] if x[\"trace\"] == side}"
+               " for side in \"ab\"]; assert all(l) and l[0] != l[1]'");
   sh_status(0, "$WEIR diff --fail-on 'leaks>0,waits>+0,site \"train_step\": waits>0' a.db b.db");
   sh_status(1, "$WEIR diff --fail-on 'leaks>0,peak>+5%%' b.db a.db >out");
   sh_status(0, "grep -q '^  MET  *leaks>0  *4.00 KiB (4,096 B)  *> 0 B$' out &&"
@@ -45,11 +53,12 @@ END_TEST
 START_TEST(what_costs_less_than_is_asked_for_is_no_finding)
 {
   sh_status(0, TWO_LOOPS);
-  sh_status(
-      0, "for cost in 1ns 0ms,0%%,0B 900GiB; do $WEIR diff -f json --min-cost $cost a.db b.db |"
-         " python3 -c 'import json, sys; print(len(json.load(sys.stdin)[\"findings\"]))'; done >n;"
-         " test $(sed -n 1p n) -gt 0 && test $(sed -n 2p n) -ge $(sed -n 1p n) &&"
-         " test $(sed -n 3p n) = 0");
+  sh_status(0,
+            "for cost in 1ns 0ms,0%%,0B 900GiB; do $WEIR diff -f json --min-cost $cost a.db b.db |"
+            " python3 -c 'import json, sys; "
+            "print(len(json.load(sys.stdin)[\"finding_changes\"]))'; done >n;"
+            " test $(sed -n 1p n) -gt 0 && test $(sed -n 2p n) -ge $(sed -n 1p n) &&"
+            " test $(sed -n 3p n) = 0");
   sh_status(
       0, "echo 'findings.count == 0' >budget; $WEIR check --budget budget --min-cost 900GiB a.db");
   sh_status(1, "$WEIR check --budget budget --min-cost 0ms a.db");
@@ -60,13 +69,13 @@ END_TEST
 START_TEST(two_runs_of_a_program_have_the_same_sites)
 {
   sh_status(0, RUN "a.db -- $VICTIM repeat 3 && " RUN "b.db -- $VICTIM repeat 3");
-  sh_status(0,
-            "$WEIR diff -f json a.db b.db | python3 -c 'import json, sys; d = json.load(sys.stdin);"
-            "assert d[\"sites\"];"
-            "assert all(x[\"a\"] and x[\"b\"] for x in d[\"sites\"]), d[\"sites\"];"
-            "assert all(v[\"a\"] == v[\"b\"] for x in d[\"sites\"] + [{\"metrics\": d[\"run\"]}]"
-            " for n, v in x[\"metrics\"].items() if n[-5:] != \".time\" and n != \"duration\""
-            " and n[:7] != \"finding\")'");
+  sh_status(
+      0, "$WEIR diff -f json/1 a.db b.db | python3 -c 'import json, sys; d = json.load(sys.stdin);"
+         "assert d[\"sites\"];"
+         "assert all(x[\"a\"] and x[\"b\"] for x in d[\"sites\"]), d[\"sites\"];"
+         "assert all(v[\"a\"] == v[\"b\"] for x in d[\"sites\"] + [{\"metrics\": d[\"run\"]}]"
+         " for n, v in x[\"metrics\"].items() if n[-5:] != \".time\" and n != \"duration\""
+         " and n[:7] != \"finding\")'");
 }
 END_TEST
 
@@ -159,12 +168,12 @@ START_TEST(the_manual_has_the_metrics_that_there_are)
   sh_status(0, RUN "t.db -- $VICTIM repeat 3");
   sh_status(0, "python3 $WEIR_SOURCE/tests/tools/check.py metrics $WEIR_SOURCE/tools/man/weir.1 >m;"
                " test $(wc -l <m) -gt 40");
-  sh_status(0,
-            "$WEIR diff -f json t.db t.db | python3 -c 'import json, sys; d = json.load(sys.stdin);"
-            "m = [l.split() for l in open(\"m\")];"
-            "h = {\"run\": d[\"run\"], \"device\": d[\"devices\"][0][\"metrics\"],"
-            " \"site\": d[\"sites\"][0][\"metrics\"]};"
-            "assert all(list(v) == [l[0] for l in m if k in l] for k, v in h.items()), h'");
+  sh_status(
+      0, "$WEIR diff -f json/1 t.db t.db | python3 -c 'import json, sys; d = json.load(sys.stdin);"
+         "m = [l.split() for l in open(\"m\")];"
+         "h = {\"run\": d[\"run\"], \"device\": d[\"devices\"][0][\"metrics\"],"
+         " \"site\": d[\"sites\"][0][\"metrics\"]};"
+         "assert all(list(v) == [l[0] for l in m if k in l] for k, v in h.items()), h'");
   sh_status(0,
             "while read -r metric subjects; do echo \"range \\\"x\\\": $metric == 0\" >one;"
             " case $subjects in *range) cat one >>all;;"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""report-schema.py [--check]: reports/schema/weir-report-2.schema.json, a JSON Schema (2020-12) of what `weir report --format json`
-prints: which tables and columns there are says reports/SCHEMA.md ("Reports in tables"), of which type and title a column is the
-sources of reports/tables. --check: whether it is what is there; exit status 1 if not."""
+"""report-schema.py [--check]: reports/schema/weir-report-2.schema.json, a JSON Schema (2020-12) of what `weir report --format json`,
+and that of diff and check, prints: which tables and columns there are says reports/SCHEMA.md ("Reports in tables"), of which type
+and title a column is the sources of reports/tables and reports/diff/data.c. --check: whether it is what is there; exit status 1 if not."""
 import glob
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 OUT = os.path.join(ROOT, 'reports', 'schema', 'weir-report-2.schema.json')
-REPORTS = 'summary findings cache transfers waits memory leaks oom devices idle coverage'.split()
+REPORTS = 'summary findings cache transfers waits memory leaks oom devices idle coverage diff check'.split()
 GROUPS = 'site stack module range stream device thread process rank function'.split()
 WHOLE = {'type': ['integer', 'null'], 'minimum': 0}
 SIGNED = {'type': ['integer', 'null']}
@@ -21,6 +21,7 @@ TYPES = {  # of a column -> what a value is, and its unit
     'HOST_NS': (WHOLE, 'ns of the host\'s calls'), 'DEVICE_NS': (WHOLE, 'ns of devices'),
     'MOMENT': (SIGNED, 'ns since the run began'), 'SPEED': ({'type': ['number', 'null'], 'minimum': 0}, 'bytes per second'),
     'SHARE': ({'type': ['number', 'null'], 'minimum': 0}, '1: all'), 'NUMBER': (SIGNED, ''),
+    'REAL': ({'type': ['number', 'null']}, ''),
     'TRUTH': ({'type': ['boolean', 'null']}, ''), 'TEXTS': ({'type': ['array', 'null'], 'items': {'type': 'string'}}, ''),
     'ROWS': ({'type': ['array', 'null'], 'items': {'type': 'object'}}, 'rows'),
 }
@@ -33,9 +34,12 @@ def columns_of_sources():
     """name -> {(type, title)}, of each column in reports/tables."""
     found = {}
     add = lambda name, kind, title: found.setdefault(name, {}).setdefault(kind, title)
-    for path in sorted(glob.glob(os.path.join(ROOT, 'reports', 'tables', '*.c'))):
+    for path in [*sorted(glob.glob(os.path.join(ROOT, 'reports', 'tables', '*.c'))), os.path.join(ROOT, 'reports', 'diff', 'data.c')]:
         with open(path, encoding='utf-8') as f:
             text = re.sub(r'\s+', ' ', f.read())
+        for name, title, kind in re.findall(r'"(\w+_)" letter, "([^"]*)" side, WR_COLUMN_([A-Z_]+)', text):
+            add(name + 'a', kind, title + 'A')
+            add(name + 'b', kind, title + 'B')
         for name, title, kind in re.findall(r'"(\w+)", "([^"]*)", (?:WR_COLUMN_)?([A-Z_]+)\b', text):
             if kind in TYPES:
                 add(name, kind, title)
@@ -111,7 +115,7 @@ def schema():
                             'line': {'type': ['integer', 'null']}, 'module': {'type': ['string', 'null']}}}
     used = {c for t in [*properties.values(), *patterns.values()] for c in (t.get('items') or t).get('properties', {})}
     return {'$schema': 'https://json-schema.org/draft/2020-12/schema', '$id': 'weir-report-2.schema.json', 'title': 'weir-report/2',
-            'description': 'What weir report --format json prints, whatever report it is; reports/SCHEMA.md says what the figures are.',
+            'description': 'What weir report, weir diff and weir check print with --format json, whatever report it is; reports/SCHEMA.md says what the figures are.',
             'type': 'object', 'required': ['schema', 'report', 'trace', 'only', 'unfiltered', 'notes'], 'additionalProperties': False,
             'properties': properties, 'patternProperties': patterns,
             '$defs': {'place': place, 'columns': {n: column_schema(n, kinds[n]) for n in sorted(used)}}}

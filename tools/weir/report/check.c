@@ -12,6 +12,7 @@
 typedef struct request {
   reading trace;
   const char *budget, *junit, *markdown; /* files; NULL: not asked for */
+  bool json;                             /* of standard output */
 } request;
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -43,7 +44,9 @@ static bool may_write(const cmd *c, const request *r, const char *trace)
 
 static weir_status write_verdicts(const request *r, const wr_checked *checked)
 {
-  const wr_diff_settings show = {.color = r->trace.color, .width = r->trace.width};
+  const wr_diff_settings show = {.format = r->json ? WR_DIFF_JSON : WR_DIFF_TEXT,
+                                 .color = r->trace.color,
+                                 .width = r->trace.width};
   weir_status st = wr_check_render(stdout, checked, &show);
   if (!st && r->junit) st = output_write(r->junit, 0600, render_junit, checked);
   if (!st && r->markdown) st = output_write(r->markdown, 0600, render_markdown, checked);
@@ -77,6 +80,7 @@ int check_main(const cmd *c, int argc, char **argv)
   r.budget = line.value[OPT_BUDGET].text;
   r.junit = line.value[OPT_JUNIT].text;
   r.markdown = line.value[OPT_MARKDOWN].text;
+  r.json = line.value[OPT_TEXT_OR_JSON].number;
   if (!r.budget) return cmd_usage(c, "which budget? --budget FILE is missing");
   if (argc - at != 1) return cmd_usage(c, "weir check takes one trace, not %d", argc - at);
   if (!may_write(c, &r, argv[at])) return CMD_USAGE;
