@@ -164,7 +164,7 @@ $(O)/bench/bench: $(sort $(call objs,$(addprefix tools/bench/,bench.c measure.c 
 $(O)/bench/calls: $(addprefix $(OBJ)/tools/bench/,calls.o cupti_client.o runtime_calls.o)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl -lpthread
+	$(Q)$(CC) $(CFLAGS) -rdynamic -o $@ $^ -ldl -lpthread
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic -Wno-unknown-attributes $(CUDAINC)
 EXTRA_tools/bench/runtime_calls.c = -Wno-pedantic

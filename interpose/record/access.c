@@ -222,18 +222,26 @@ static inline uint64_t finish_hash(uint64_t hash)
   return hash ^ hash >> 32;
 }
 
+/* The word, or 0 where no block can be. */
+static inline uint64_t word_within(const void *at, uint64_t low, uint64_t span)
+{
+  uint64_t word = load_word(at);
+  return word - low < span ? word : 0;
+}
+
 /* False: a parameter is not there. */
 static inline bool hash_words(const launch_words *l, uint64_t *hash)
 {
-  uint64_t h = *hash;
+  uint64_t h = *hash, low = atomic_load_explicit(&pointer_blocks_low, memory_order_relaxed);
+  uint64_t span = atomic_load_explicit(&pointer_blocks_high, memory_order_relaxed) - low;
   if (!l->layout)
     for (size_t i = 0; i < l->words; i++)
-      h = mix_word(h, load_word(l->buffer + i * sizeof h));
+      h = mix_word(h, word_within(l->buffer + i * sizeof h, low, span));
   for (uint32_t p = 0; l->layout && p < l->layout->count; p++) {
     const char *arg = l->args[l->layout->part[p].index];
     if (!arg) return false;
     for (unsigned i = 0; i < l->layout->part[p].words; i++)
-      h = mix_word(h, load_word(arg + i * sizeof h));
+      h = mix_word(h, word_within(arg + i * sizeof h, low, span));
   }
   *hash = finish_hash(h);
   return true;

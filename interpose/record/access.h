@@ -11,8 +11,10 @@
  * and a handle that nobody was seen handing out, are not asked about: the number is 0.
  *
  * Hot: a launch hashes its words, and finds the number by that in a table of guesses. Only where
- * the table has none are the words looked up (pointers.h). Blocks that come make all guesses stale,
- * since a word may point into them: their count is part of the hash. */
+ * the table has none are the words looked up (pointers.h). A word outside the bounds of all blocks
+ * counts as 0, so that a size or a step that changes with each launch does not make it another.
+ * Blocks that come make all guesses stale, since a word may point into them: their count is part of
+ * the hash. */
 #ifndef WEIR_INTERPOSE_ACCESS_H
 #define WEIR_INTERPOSE_ACCESS_H
 

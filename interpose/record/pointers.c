@@ -31,7 +31,7 @@ enum { GIB = WEIR_GIB_SHIFT, GRANULE = WEIR_GRANULE_SHIFT, PAGE = WEIR_PAGE_SHIF
 #define ALWAYS static inline __attribute__((always_inline))
 
 pointer_word pointer_top[512];
-_Atomic uint64_t pointer_blocks_added;
+_Atomic uint64_t pointer_blocks_added, pointer_blocks_low = UINT64_MAX, pointer_blocks_high;
 static hash_table blocks;
 
 /* A root's or a node's arrays. */
@@ -335,6 +335,17 @@ static bool is_valid_block(pointer_block b)
   return b.start && b.tag && !(b.start >> 57) && b.bytes <= (UINT64_C(1) << 57) - b.start;
 }
 
+static void widen_bounds(pointer_block b)
+{
+  uint64_t low = atomic_load_explicit(&pointer_blocks_low, memory_order_relaxed);
+  uint64_t high = atomic_load_explicit(&pointer_blocks_high, memory_order_relaxed);
+  while (b.start < low && !atomic_compare_exchange_weak(&pointer_blocks_low, &low, b.start)) {
+  }
+  while (b.start + b.bytes > high &&
+         !atomic_compare_exchange_weak(&pointer_blocks_high, &high, b.start + b.bytes)) {
+  }
+}
+
 void pointer_block_add(pointer_block b)
 {
   bool there;
@@ -345,6 +356,7 @@ void pointer_block_add(pointer_block b)
     e = hash_table_claim(&blocks, b.start, &there);
   }
   if (!e) return;
+  if (b.bytes) widen_bounds(b);
   mark_range(b, true);
   hash_entry_set(e, b.bytes, b.tag);
   atomic_fetch_add_explicit(&pointer_blocks_added, 1, memory_order_release);

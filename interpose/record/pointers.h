@@ -65,8 +65,9 @@ typedef struct pointer_block {
 /* Remembers a block. `start` 0 is ignored. */
 void pointer_block_add(pointer_block block);
 
-/* How many were: a word that pointed to none may point to one since. */
-extern _Atomic uint64_t pointer_blocks_added;
+/* How many were: a word that pointed to none may point to one since. All that are, or were, lie
+ * from `low` up to `high`. */
+extern _Atomic uint64_t pointer_blocks_added, pointer_blocks_low, pointer_blocks_high;
 
 /* Takes the block that starts there out; tag 0 when there is none. */
 pointer_block pointer_block_remove(uint64_t start);

@@ -3,6 +3,8 @@
  *   calls query BURSTS CALLS DEPTH PAUSE_US   ns a cuEventQuery, called from DEPTH frames down
  *   calls work BURSTS CALLS PAUSE_US          ns a cuMemsetD8Async of no bytes in a stream: to the
  *                                             hooks work like a launch, to a device nothing
+ *   calls launch BURSTS CALLS PAUSE_US        ns a cuLaunchKernel of a kernel that does
+ *                                             nothing: the least of the bursts
  *   calls range BURSTS RANGES PAUSE_US        ns a range of NVTX, pushed and popped
  *   calls program CALLS GAP_NS                seconds for CALLS queries with GAP_NS of work after
  *                                             each
@@ -33,6 +35,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "cuda/sim/twin.h"
 #include "tools/bench/cupti_client.h"
 #include "tools/bench/runtime_calls.h"
 #include "tools/bench/timing.h"
@@ -135,6 +138,61 @@ static int run_work(int bursts, int calls, int pause_us)
   }
   if (ns) print_median(ns, bursts);
   free(ns);
+  return errors != 0;
+}
+
+/* ---- launch ---------------------------------------------------------------------------------- */
+
+static void do_nothing(void *const *arguments, const struct weir_twin_thread *t)
+{
+  (void)arguments, (void)t;
+}
+
+static const uint32_t nothing_sizes[] = {8, 8, 8, 8, 4, 4, 8, 4};
+__attribute__((visibility("default"))) const struct weir_twin weir_twin_bench_nothing = {
+    2, 8, nothing_sizes, do_nothing, "bench_nothing", NULL, 0};
+static const char nothing_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                  ".visible .entry bench_nothing()\n{\n  ret;\n}\n";
+
+typedef int (*launch_fn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, void *, void **, void **);
+
+/* The last parameter but one is another number each time. */
+static double launch_burst(launch_fn launch, void *function, uint64_t blocks[3], int calls)
+{
+  uint64_t none = 0, step = 0;
+  uint32_t n = 1;
+  void *args[] = {&blocks[0], &blocks[1], &blocks[2], &none, &n, &n, &step, &n};
+  double begin = now_ns();
+  for (; step < (uint64_t)calls; step++)
+    if (launch(function, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL)) exit(1);
+  return (now_ns() - begin) / calls;
+}
+
+static int run_launch(int bursts, int calls, int pause_us)
+{
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *module, *function;
+  int (*load)(void **, const void *) =
+      (int (*)(void **, const void *))find_symbol(cuda, "cuModuleLoadData");
+  int (*find)(void **, void *, const char *) =
+      (int (*)(void **, void *, const char *))find_symbol(cuda, "cuModuleGetFunction");
+  int (*alloc)(uint64_t *, size_t) =
+      (int (*)(uint64_t *, size_t))find_symbol(cuda, "cuMemAlloc_v2");
+  int (*wait)(void) = (int (*)(void))find_symbol(cuda, "cuCtxSynchronize");
+  launch_fn launch = (launch_fn)find_symbol(cuda, "cuLaunchKernel");
+  double least = 1e9;
+  struct timespec pause = {0, pause_us * 1000L};
+  uint64_t blocks[3];
+  int errors = load(&module, nothing_ptx) || find(&function, module, "bench_nothing");
+  for (int i = 0; i < 3; i++)
+    errors += alloc(&blocks[i], 1 << 20);
+  for (int i = 0; !errors && i < bursts; i++) {
+    errors += wait();
+    (void)nanosleep(&pause, NULL);
+    double took = launch_burst(launch, function, blocks, calls);
+    if (took < least) least = took;
+  }
+  printf("%.6f\n", least);
   return errors != 0;
 }
 
@@ -439,6 +497,9 @@ int main(int argc, char **argv)
   if (!strcmp(mode, "work") && argc == 5)
     return run_work((int)number_argument(argv[2]), (int)number_argument(argv[3]),
                     (int)number_argument(argv[4]));
+  if (!strcmp(mode, "launch") && argc == 5)
+    return run_launch((int)number_argument(argv[2]), (int)number_argument(argv[3]),
+                      (int)number_argument(argv[4]));
   if (!strcmp(mode, "program") && argc == 4)
     return time_program(query_once, number_argument(argv[2]), number_argument(argv[3]));
   if (!strcmp(mode, "copying") && (argc == 4 || argc == 5))

@@ -15,10 +15,13 @@ enum { HAS_CUPTI = 0 };
 
 static const char *const *extra; /* NAME=VALUE words that children run with; NULL ends */
 
+#define UNREAD "unread" /* observe, with --access=off */
+
 /* The mode that a row's word means: what device times are recorded in is observe. */
 static const char *weir_mode_of(const char *word)
 {
-  return strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ? "observe" : word;
+  bool observes = strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 || !strcmp(word, UNREAD);
+  return observes ? "observe" : word;
 }
 
 /* The options of `weir run` that a row chooses, from argv[n] on; where they end. `stacks` NULL:
@@ -29,7 +32,9 @@ static int add_options(const char **argv, int n, const char *mode, const char *s
   argv[n++] = bench_text("--mode=%s", weir_mode_of(mode));
   if (!stacks) return n;
   argv[n++] = bench_text("--stacks=%s", stacks);
-  argv[n++] = bench_text("--device-times=%s", weir_mode_of(mode) == mode ? "off" : mode);
+  bool unread = !strcmp(mode, UNREAD);
+  argv[n++] = bench_text("--access=%s", unread ? "off" : "on");
+  argv[n++] = bench_text("--device-times=%s", unread || weir_mode_of(mode) == mode ? "off" : mode);
   return n;
 }
 
@@ -208,6 +213,16 @@ static void rerouted(measured *m, const row *r)
                    "ns a call, all of it, event included; %s; the software device's own beside",
                    r->args[1]);
   }
+}
+
+/* What the access set of a launch adds to its event. */
+static void access_set(measured *m, const row *r)
+{
+  if (compare_with_base(m, UNREAD, "observe", "off", r->args, &m->value))
+    (void)snprintf(m->note, sizeof m->note,
+                   "ns of processor time a launch of eight parameters, of which three point into "
+                   "blocks, --access=off and on, the least of bursts, %d pairs",
+                   PAIRS);
 }
 
 /* What a mode adds to a call that queues work against observe: all of it is the tracking. */
@@ -435,6 +450,8 @@ const row rows_calls[] = {
      * wait */
     AT_MOST("reroute-strict", "rerouted hit: free, strict, idle device", "ns", 80, rerouted, NULL,
             "free", "strict"),
+    AT_MOST("launch-access", "a launch with its access set", "ns added", 25, access_set, NULL,
+            "launch", "200", "500", "5000"),
     AT_MOST("launch-track", "launch tracking: strict, relaxed", "ns added", 5, tracked, NULL, NULL),
     AT_LEAST("staging", "staged / pageable copy, slow host", "x", 2, staging,
              "GB/s staged / the software device's pageable copy, whose host copies 1.5 GB/s",
