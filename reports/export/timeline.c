@@ -1,13 +1,22 @@
 /* timeline.c: see timeline.h. */
 #include "reports/export/timeline.h"
 #include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
 #include "reports/base/demangle.h"
 #include "reports/base/util.h"
+#include "reports/events/events.h"
 
 enum { MOST_LANES = 1024 /* operations of one stream, or ranges of a thread, at once */ };
 
 /* Numbers of tracks, of each kind in its own part. */
 #define TRACK(kind, number) ((uint64_t)(number) << 3 | (uint64_t)(kind) | UINT64_C(4))
+
+/* Rows of a call each, in the order of calls, which events come in, too. */
+typedef struct call_rows {
+  sqlite3_stmt *q; /* owned; its first column is the call */
+  bool more;       /* it stands at a row */
+} call_rows;
 
 typedef struct timeline {
   const wr_db *db;
@@ -17,8 +26,15 @@ typedef struct timeline {
   hash_map lanes;   /* hash of a stream and which lane of it -> number, from 1 on */
   int64_t *ends;    /* owned; of the last operation on a lane, by number less 1 */
   size_t capacity;
+  hash_map numbers; /* hash of PID or TID and a row -> the number */
+  hash_map named;   /* hash of API, KIND or KERNEL and what it is of -> place in `names` */
+  char **names;     /* owned, and each */
+  size_t name_count, name_capacity;
+  call_rows items, worked; /* bytes of the items of a batch; calls of which work is there */
   wr_demangler cxx;
 } timeline;
+
+enum { PID, TID, API, KIND, KERNEL };
 
 static const char *text_at(sqlite3_stmt *q, int column)
 {
@@ -43,6 +59,56 @@ static int64_t slice_end(int64_t start, int64_t duration)
   return __builtin_add_overflow(start, duration, &end) ? INT64_MAX : end;
 }
 
+/* ---- names and numbers of rows ---------------------------------------------------------------- */
+
+/* A kernel's handle can be given again: its first name is all's. */
+static const char names_sql[] =
+    "SELECT 2, id, 0, name FROM main.api UNION ALL SELECT 3, id, 0, name FROM main.event_kind"
+    " UNION ALL SELECT 4, process, handle, name FROM main.name WHERE kind = 'kernel'";
+
+static uint64_t name_key(int of, int64_t row, uint64_t handle)
+{
+  return hash_mix(hash_mix(hash_mix(11, (uint64_t)of), (uint64_t)row), handle);
+}
+
+static weir_status keep_name(void *context, sqlite3_stmt *q)
+{
+  timeline *x = context;
+  bool added;
+  int of = sqlite3_column_int(q, 0);
+  const char *text = text_at(q, 3);
+  uint64_t *at = hash_map_place(
+      &x->named, name_key(of, sqlite3_column_int64(q, 1), (uint64_t)sqlite3_column_int64(q, 2)),
+      &added);
+  if (!at || !wr_grow(&x->names, &x->name_capacity, x->name_count + 1, sizeof *x->names))
+    return export_out_of_memory();
+  if (!added) return WEIR_OK;
+  char *plain = text && of == KERNEL ? wr_demangle(&x->cxx, text) : NULL;
+  if (text && !plain && !(plain = strdup(text))) return export_out_of_memory();
+  *at = x->name_count;
+  x->names[x->name_count++] = plain;
+  return WEIR_OK;
+}
+
+/* NULL: it has none. */
+static const char *name_of_row(const timeline *x, int of, int64_t row, uint64_t handle)
+{
+  const uint64_t *at = hash_map_get(&x->named, name_key(of, row, handle));
+  return at ? x->names[*at] : NULL;
+}
+
+static weir_status keep_number(timeline *x, int of, int64_t row, int64_t number)
+{
+  return hash_map_put(&x->numbers, name_key(of, row, 0), (uint64_t)number) ? export_out_of_memory()
+                                                                           : WEIR_OK;
+}
+
+static int64_t number_of_row(const timeline *x, int of, int64_t row)
+{
+  const uint64_t *number = hash_map_get(&x->numbers, name_key(of, row, 0));
+  return number ? (int64_t)*number : 0;
+}
+
 /* ---- groups and tracks ----------------------------------------------------------------------- */
 
 static const char processes_sql[] = "SELECT id, pid, exe FROM main.process";
@@ -57,7 +123,8 @@ static weir_status add_process_track(void *context, sqlite3_stmt *q)
                         .track = TRACK(TIMELINE_PROCESS, sqlite3_column_int64(q, 0)),
                         .pid = sqlite3_column_int64(q, 1),
                         .name = text_at(q, 2)};
-  return x->take(x->context, &item);
+  weir_status st = keep_number(x, PID, sqlite3_column_int64(q, 0), item.pid);
+  return st ? st : x->take(x->context, &item);
 }
 
 static weir_status add_thread_track(void *context, sqlite3_stmt *q)
@@ -69,7 +136,8 @@ static weir_status add_thread_track(void *context, sqlite3_stmt *q)
                         .pid = sqlite3_column_int64(q, 2),
                         .tid = sqlite3_column_int64(q, 3),
                         .name = text_at(q, 4)};
-  return x->take(x->context, &item);
+  weir_status st = keep_number(x, TID, sqlite3_column_int64(q, 0), item.tid);
+  return st ? st : x->take(x->context, &item);
 }
 
 /* The bytes live of a device, which is announced when it is first met; *live is valid until the
@@ -101,40 +169,68 @@ static const char worked_sql[] =
     "INSERT OR IGNORE INTO export_worked SELECT ifnull(i.call, d.event) FROM main.device_work d"
     " LEFT JOIN batch_item i ON i.id = d.event WHERE d.event IS NOT NULL AND d.kind <> 5"
     " AND " WR_DEVICE_TIME;
-static const char calls_of_threads[] =
-    "SELECT e.id, e.thread, (SELECT pid FROM main.process x WHERE x.id = e.process),"
-    " (SELECT tid FROM main.thread x WHERE x.id = e.thread), e.start, e.\"end\" - e.start,"
-    " (SELECT name FROM main.api x WHERE x.id = e.api),"
-    " (SELECT name FROM main.event_kind x WHERE x.id = e.kind), e.status, e.stack,"
-    " CASE WHEN e.kind IN (1, 3, 4, 11) THEN e.bytes +"
-    " ifnull((SELECT bytes FROM export_batch b WHERE b.call = e.id), 0) END,"
-    " CASE WHEN e.kind = 6 THEN (SELECT n.name FROM main.name n WHERE n.process = e.process"
-    " AND n.kind = 'kernel' AND n.handle = e.a) END,"
-    " EXISTS(SELECT 1 FROM export_worked w WHERE w.call = e.id)"
-    " FROM event e WHERE e.kind <> 13 AND NOT (e.flags & 32)";
 
-static weir_status add_call_slice(void *context, sqlite3_stmt *q)
+static weir_status call_rows_next(const timeline *x, call_rows *r)
+{
+  int rc = sqlite3_step(r->q);
+  r->more = rc == SQLITE_ROW;
+  return r->more || rc == SQLITE_DONE ? WEIR_OK : wr_db_fail(x->db, "reading");
+}
+
+static weir_status call_rows_begin(const timeline *x, call_rows *r, const char *sql)
+{
+  weir_status st = wr_db_prepare(x->db, sql, &r->q);
+  return st ? st : call_rows_next(x, r);
+}
+
+/* To the row of this call; *there: it has one. */
+static weir_status call_rows_to(const timeline *x, call_rows *r, int64_t call, bool *there)
+{
+  weir_status st = WEIR_OK;
+  while (!st && r->more && sqlite3_column_int64(r->q, 0) < call)
+    st = call_rows_next(x, r);
+  *there = !st && r->more && sqlite3_column_int64(r->q, 0) == call;
+  return st;
+}
+
+static weir_status add_call_slice(void *context, const wr_event *e)
 {
   timeline *x = context;
-  const char *kernel = text_at(q, 11);
-  char *plain = kernel ? wr_demangle(&x->cxx, kernel) : NULL;
-  timeline_item item = {.kind = TIMELINE_CALL,
-                        .call = sqlite3_column_int64(q, 0),
-                        .track = TRACK(TIMELINE_THREAD, sqlite3_column_int64(q, 1)),
-                        .pid = sqlite3_column_int64(q, 2),
-                        .tid = sqlite3_column_int64(q, 3),
-                        .start = time_of(sqlite3_column_int64(q, 4)),
-                        .name = text_at(q, 6),
-                        .category = text_at(q, 7),
-                        .status = sqlite3_column_int64(q, 8),
-                        .stack = sqlite3_column_int64(q, 9),
-                        .sized = sqlite3_column_type(q, 10) != SQLITE_NULL,
-                        .bytes = sqlite3_column_int64(q, 10),
-                        .kernel = plain ? plain : kernel,
-                        .works = sqlite3_column_int(q, 12) != 0};
-  item.end = slice_end(item.start, sqlite3_column_int64(q, 5));
-  weir_status st = x->take(x->context, &item);
-  free(plain);
+  const wr_template *t = e->t;
+  bool batch, worked;
+  if (t->kind == WEIR_EV_CACHE || t->flags & WEIR_EVF_BATCH) return WEIR_OK;
+  weir_status st = call_rows_to(x, &x->items, e->id, &batch);
+  if (!st) st = call_rows_to(x, &x->worked, e->id, &worked);
+  if (st) return st;
+  timeline_item item = {
+      .kind = TIMELINE_CALL,
+      .call = e->id,
+      .track = TRACK(TIMELINE_THREAD, t->thread),
+      .pid = number_of_row(x, PID, t->process),
+      .tid = number_of_row(x, TID, t->thread),
+      .start = time_of(e->start),
+      .name = name_of_row(x, API, t->api, 0),
+      .category = name_of_row(x, KIND, t->kind, 0),
+      .status = t->status,
+      .stack = t->stack,
+      .sized = t->sized,
+      .bytes = t->sized ? (int64_t)e->bytes + (batch ? sqlite3_column_int64(x->items.q, 1) : 0) : 0,
+      .kernel = t->kind == WEIR_EV_LAUNCH ? name_of_row(x, KERNEL, t->process, e->a) : NULL,
+      .works = worked};
+  item.end = slice_end(item.start, e->ns);
+  return x->take(x->context, &item);
+}
+
+static weir_status walk_calls(timeline *x)
+{
+  wr_events events;
+  weir_status st = wr_db_each(x->db, names_sql, keep_name, x);
+  if (!st) st = call_rows_begin(x, &x->items, "SELECT call, bytes FROM export_batch ORDER BY call");
+  if (!st) st = call_rows_begin(x, &x->worked, "SELECT call FROM export_worked ORDER BY call");
+  if (st) return st;
+  st = wr_events_open(&events, x->db);
+  if (!st) st = wr_events_each(&events, add_call_slice, x);
+  wr_events_close(&events);
   return st;
 }
 
@@ -271,7 +367,7 @@ static weir_status walk_tracks(timeline *x)
   if (!st && x->db->schema < 2) st = wr_db_exec(x->db, old_batches_sql);
   if (!st) st = wr_db_exec(x->db, batches_sql);
   if (!st && work) st = wr_db_exec(x->db, worked_sql);
-  if (!st) st = wr_db_each(x->db, calls_of_threads, add_call_slice, x);
+  if (!st) st = walk_calls(x);
   if (!st && work) st = wr_db_each(x->db, work_sql, add_device_slice, x);
   if (!st && ranges) st = wr_db_each(x->db, ranges_of_threads, add_range_slice, x);
   return st ? st : wr_db_each(x->db, live_of_devices, take_live, x);
@@ -283,6 +379,13 @@ weir_status timeline_walk(const wr_db *db, timeline_take *take, void *context)
   wr_demangler_open(&x.cxx);
   weir_status st = walk_tracks(&x);
   wr_demangler_close(&x.cxx);
+  sqlite3_finalize(x.items.q);
+  sqlite3_finalize(x.worked.q);
+  for (size_t i = 0; i < x.name_count; i++)
+    free(x.names[i]);
+  free(x.names);
+  hash_map_free(&x.named);
+  hash_map_free(&x.numbers);
   hash_map_free(&x.devices);
   hash_map_free(&x.lanes);
   free(x.ends);
