@@ -151,6 +151,9 @@ typedef struct spool_header {
   _Atomic uint64_t nested;      /* calls made within another by a signal handler or a callback: no
                                    events */
   uint8_t key[SPOOL_KEY];       /* of this spool alone (spool_request.h); zeros: it has none */
+  _Atomic uint64_t load_known;  /* 1: the two below are of the process's end */
+  _Atomic uint64_t preempted;   /* times the system took a processor from a thread that ran */
+  _Atomic uint64_t starved_ns;  /* that threads which were there at the end had waited for one */
 } spool_header;
 
 _Static_assert(sizeof(spool_header) <= WEIR_SPOOL_DIRECTORY &&

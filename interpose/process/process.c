@@ -560,6 +560,7 @@ __attribute__((destructor(101))) static void end_recording(void)
   int saved = errno;
 
   process_parts_thread_ends();
+  process_note_load();
   process_print_losses(process_folder.path, process_folder.automatic);
   spool_close();
   errno = saved;

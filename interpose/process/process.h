@@ -11,6 +11,9 @@
  * run`. */
 void process_print_losses(const char *directory, bool automatic);
 
+/* At the end of a process: what the machine's other work did to it (load.c). */
+void process_note_load(void);
+
 /* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */
 void process_set_up(void);
 

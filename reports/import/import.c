@@ -295,6 +295,15 @@ static weir_status start_process(wr_spool *s)
   return st;
 }
 
+static weir_status queue_load(wr_spool *s, const spool_header *h)
+{
+  uint64_t preempted = atomic_load(&h->preempted), starved = atomic_load(&h->starved_ns);
+  if (preempted > INT64_MAX || starved > INT64_MAX) return WEIR_OK;
+  wr_op op = {.sql = "UPDATE process SET preempted = ?2, starved_ns = ?3 WHERE id = ?1",
+              WR_NUMBERS(s->process, (int64_t)preempted, (int64_t)starved)};
+  return wr_batch_op(&s->im->batch, op);
+}
+
 /* What was lost, so that a trace has it even if its collector dies, and the mode, which a
  * debugger changes. */
 static weir_status queue_changes(wr_spool *s)
@@ -305,7 +314,8 @@ static weir_status queue_changes(wr_spool *s)
   uint64_t extended = atomic_load(&h->dropped_extended);
   uint64_t nested = atomic_load(&h->nested);
   uint64_t deep = atomic_load(&h->deep_ranges);
-  uint64_t sum = dropped + lookups + extended + nested + deep + d.chunks + d.torn + d.bytes_cut + 1;
+  uint64_t sum = dropped + lookups + extended + nested + deep + atomic_load(&h->load_known) +
+                 d.chunks + d.torn + d.bytes_cut + 1;
   sum += (uint64_t)h->mode << 48;
   if (sum == s->seen_losses) return WEIR_OK;
   wr_op op = {.sql =
@@ -321,6 +331,7 @@ static weir_status queue_changes(wr_spool *s)
   wr_op ranges = {.sql = "UPDATE process SET deep_ranges = ?2 WHERE id = ?1",
                   WR_NUMBERS(s->process, (int64_t)deep)};
   if (!st) st = wr_batch_op(&s->im->batch, ranges);
+  if (!st && atomic_load(&h->load_known)) st = queue_load(s, h);
   if (!st) s->seen_losses = sum;
   return st;
 }

@@ -554,6 +554,9 @@ weir_status wr_schema_extend(const wr_db *db)
                         " (10, 'context', 7)");
   if (!st && !wr_db_has_column(db, "process", "rank"))
     st = wr_db_exec(db, "ALTER TABLE process ADD COLUMN rank INTEGER");
+  if (!st && !wr_db_has_column(db, "process", "starved_ns"))
+    st = wr_db_exec(db, "ALTER TABLE process ADD COLUMN preempted INTEGER;"
+                        "ALTER TABLE process ADD COLUMN starved_ns INTEGER");
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!st && !pointers) st = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
   if (!st && !wr_db_has_column(db, "graph_node", "access"))

@@ -9,7 +9,7 @@ CREATE TABLE process(
   events INTEGER, dropped INTEGER, drop_errno INTEGER, dropped_extended INTEGER,
   damaged_chunks INTEGER, torn INTEGER, bytes_cut INTEGER,
   unknown_lookups INTEGER, unknown_name TEXT, spool TEXT, uid INTEGER, nested_calls INTEGER,
-  rank INTEGER, deep_ranges INTEGER);
+  rank INTEGER, deep_ranges INTEGER, preempted INTEGER, starved_ns INTEGER);
 
 CREATE TABLE thread(
   id INTEGER PRIMARY KEY, process INTEGER, serial INTEGER, tid INTEGER, name TEXT);

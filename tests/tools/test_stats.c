@@ -46,6 +46,18 @@ START_TEST(ranges_too_deep_to_be_recorded_are_all_counted)
 }
 END_TEST
 
+/* Of a program that ends by itself; of one that is killed nobody asks. */
+START_TEST(what_other_work_did_to_a_process_is_recorded_at_its_end)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE end_reason = 'exit' AND"
+                               " preempted >= 0 AND starved_ns >= 0"),
+                   1);
+  sh_status(0, RUN "-- $VICTIM call raise 9 || true");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE starved_ns IS NULL"), 1);
+}
+END_TEST
+
 /* No time of a call stands in for one of a device. */
 START_TEST(what_the_trace_has_nothing_for_is_one_sentence)
 {
@@ -311,6 +323,7 @@ int main(void)
   tcase_add_loop_test(t, numbers_are_those_of_the_tables_and_of_the_report, 0, 2);
   tcase_add_test(t, ranges_are_summed_by_domain_and_text);
   tcase_add_test(t, ranges_too_deep_to_be_recorded_are_all_counted);
+  tcase_add_test(t, what_other_work_did_to_a_process_is_recorded_at_its_end);
   tcase_add_test(t, what_the_trace_has_nothing_for_is_one_sentence);
   tcase_add_test(t, rules_find_what_they_are_for);
   tcase_add_test(t, names_of_any_bytes_stay_in_their_cells);
