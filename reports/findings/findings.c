@@ -524,7 +524,7 @@ static weir_status finish_alike(search *x, const wr_rule *rule, group *g, size_t
 /* What few operations took beyond the others, the machine's other work may explain: it is no saving. */
 static void set_slow_apart(search *x, group *g)
 {
-  wr_slow slow = wr_spread_slow(&g->spread);
+  wr_slow slow = wr_spread_slow(&g->spread, x->f->starved_ns);
   wr_spread_free(&g->spread);
   if (!slow.count) return;
   g->slow_count = slow.count, g->slow_ns = slow.ns;
@@ -888,11 +888,27 @@ static weir_status find_options(search *x)
   return has_rows(x, "event_range", "SELECT EXISTS(SELECT 1 FROM event_range)", &x->ranges);
 }
 
+/* What other work of the machine did to the run. */
+static weir_status find_load(search *x)
+{
+  int64_t starved = 0, preempted = 0;
+  if (!wr_db_has_column(x->db, "process", "starved_ns")) return WEIR_OK; /* of an older Weir */
+  weir_status s = wr_db_number(
+      x->db, "SELECT CAST(min(total(starved_ns), 9e18) AS INTEGER) FROM process", &starved);
+  if (!s)
+    s = wr_db_number(x->db, "SELECT CAST(min(total(preempted), 9e18) AS INTEGER) FROM process",
+                     &preempted);
+  x->f->starved_ns = starved > 0 ? (uint64_t)starved : 0;
+  x->f->preempted = preempted > 0 ? (uint64_t)preempted : 0;
+  return s;
+}
+
 static weir_status find_limits(search *x)
 {
   int64_t n = 0;
   weir_status s = wr_db_number(x->db, "SELECT value FROM meta WHERE key = 'duration_ns'", &n);
   x->f->duration_ns = n > 0 ? (uint64_t)n : 1;
+  if (!s) s = find_load(x);
   if (!s)
     s = wr_db_number(x->db,
                      "SELECT max(peak) FROM memory WHERE device IS NULL AND mem IS NULL"

@@ -78,6 +78,8 @@ typedef struct wr_findings {
       moved_bytes;         /* of all findings together: time that several gain counts once */
   uint64_t sure_saving_ns; /* of those that are certain or likely */
   uint64_t duration_ns;    /* of the run */
+  uint64_t starved_ns,
+      preempted;           /* of the run's threads: waited for a processor; lost one, times */
   const char *unavailable; /* why nothing was judged, or NULL */
   wr_min_cost min;
 } wr_findings;

@@ -253,6 +253,20 @@ static void add_options(const findings_section *x, const wr_findings *f)
          wanted[0] ? options[0] : "", wanted[1] ? options[1] : "");
 }
 
+/* Other work of the machine explains what was not counted. */
+static void add_load(const findings_section *x, const wr_findings *f)
+{
+  bool slow = false;
+  for (size_t i = 0; i < f->count; i++)
+    slow |= f->finding[i].slow_ns && f->finding[i].slow_ns >= f->finding[i].saving_ns / 4;
+  if (slow && f->starved_ns)
+    LINE(x,
+         "The machine had other work: threads of the run waited %s for a processor, and lost one "
+         "%s, "
+         "which may explain what is not counted.",
+         DURATION(f->starved_ns), COUNTED(f->preempted, "time"));
+}
+
 void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settings *o, bool whole)
 {
   const findings_section section = {t, wr_tables_add_sentences(t, "findings", "Findings"),
@@ -273,6 +287,7 @@ void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settin
   add_possible(x, f, sure, most);
   if (left) LINE(x, "… and %s more: weir report findings", COUNTED(left, "finding"));
   if (!f->count) add_none(x, f);
+  add_load(x, f);
   add_removed(x, f);
   if (whole) {
     add_explanations(x, f);
@@ -386,13 +401,16 @@ static void add_savings(const wr_build *b, const wr_findings *f)
       {"saving_host_ns", "saves at most", WR_COLUMN_HOST_NS, 0},
       {"sure_saving_host_ns", "of certain and likely ones", WR_COLUMN_HOST_NS, 0},
       {"moved_bytes", "moved", WR_COLUMN_BYTES, 0},
-      {"unavailable", "not judged", WR_COLUMN_TEXT, 0}};
+      {"unavailable", "not judged", WR_COLUMN_TEXT, 0},
+      {"starved_host_ns", "threads waited for a processor", WR_COLUMN_HOST_NS, WR_IN_JSON},
+      {"preempted", "and lost one, times", WR_COLUMN_COUNT, WR_IN_JSON}};
   wr_named_table *t = WR_RUN_TABLE(b->t, "savings", "All findings together", columns);
   wr_table_look(t, WR_DETAIL | WR_OBJECT);
   wr_table_row(t);
   WR_PUT(t, within(f->duration_ns), within(f->saving_ns), within(f->sure_saving_ns),
          within(f->moved_bytes));
   wr_table_put_text(t, f->unavailable);
+  WR_PUT(t, within(f->starved_ns), within(f->preempted));
 }
 
 void wr_add_findings(const wr_build *b, const wr_findings *f)

@@ -12,7 +12,7 @@ static wr_spread add_many(wr_spread s, int count, uint64_t ns, uint64_t bytes)
 
 static wr_slow slow_of(wr_spread s)
 {
-  wr_slow slow = wr_spread_slow(&s);
+  wr_slow slow = wr_spread_slow(&s, 0);
   wr_spread_free(&s);
   return slow;
 }
@@ -58,6 +58,21 @@ START_TEST(of_few_or_like_operations_none_is_set_apart)
 }
 END_TEST
 
+/* A tenth took three times as long: so do some by right, unless the run waited as long for a processor. */
+START_TEST(what_waits_for_a_processor_explains_is_set_apart)
+{
+  wr_spread s = add_many(add_many((wr_spread){0}, 90, 5000, 64), 10, 16000, 64);
+  ck_assert_uint_eq(wr_spread_slow(&s, 0).count, 0);
+  ck_assert_uint_eq(wr_spread_slow(&s, 10 * 10000).count, 0);
+  wr_slow slow = wr_spread_slow(&s, 10 * 12000);
+  ck_assert_uint_eq(slow.count, 10);
+  ck_assert(slow.ns > 10 * 10000 && slow.ns <= 10 * 12000);
+  s = add_many(s, 10, 900000, 64);
+  ck_assert_uint_eq(wr_spread_slow(&s, 10 * 12000).count, 0);
+  wr_spread_free(&s);
+}
+END_TEST
+
 START_TEST(numbers_that_no_run_has_do_no_harm)
 {
   wr_spread all = {0};
@@ -78,6 +93,7 @@ int main(void)
   tcase_add_test(t, a_hundredth_is_set_apart_and_no_more);
   tcase_add_test(t, what_moves_more_takes_longer_with_right);
   tcase_add_test(t, of_few_or_like_operations_none_is_set_apart);
+  tcase_add_test(t, what_waits_for_a_processor_explains_is_set_apart);
   tcase_add_test(t, numbers_that_no_run_has_do_no_harm);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
