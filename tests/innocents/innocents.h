@@ -27,8 +27,8 @@ extern const program samples[], solvers[], servers[]; /* each ends by a NULL */
 
 float *device_floats(size_t bytes);
 float *pinned_floats(size_t bytes);
-float *host_floats(size_t bytes); /* pageable; other values at each call */
-void fill(float *p, size_t bytes); /* other values at each call */
+float *host_floats(size_t bytes);        /* pageable; other values at each call */
+void fill(float *p, size_t bytes);       /* other values at each call */
 void look(const float *p, size_t bytes); /* reads all */
 cudaStream_t new_stream(void);
 cudaEvent_t new_event(void);

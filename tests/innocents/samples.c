@@ -200,7 +200,8 @@ static void graph_changed(void)
 static void managed_memory(void)
 {
   float *a, *b;
-  struct cudaMemLocation device = {cudaMemLocationTypeDevice, 0}, host = {cudaMemLocationTypeHost, 0};
+  struct cudaMemLocation device = {cudaMemLocationTypeDevice, 0},
+                         host = {cudaMemLocationTypeHost, 0};
   CHECK(cudaMallocManaged((void **)&a, FLOATS, cudaMemAttachGlobal));
   CHECK(cudaMallocManaged((void **)&b, FLOATS, cudaMemAttachGlobal));
   fill(a, FLOATS);

@@ -331,7 +331,8 @@ static void sessions(void)
     for (int turn = 0; turn < 5; turn++) {
       for (int j = 0; j < LIVE; j++)
         if (live[j])
-          CHECK((cudaError_t)innocent_launch_add(s, live[j], live[j], live[j], (int)(bytes[j] / 4)));
+          CHECK(
+              (cudaError_t)innocent_launch_add(s, live[j], live[j], live[j], (int)(bytes[j] / 4)));
       CHECK(cudaMemcpyAsync(host, live[turn % (k + 1)], 4096, cudaMemcpyDeviceToHost, s));
       CHECK(cudaStreamSynchronize(s));
       look(host, 4096);
