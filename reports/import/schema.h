@@ -16,10 +16,11 @@
 /* The path of a database, and what is being done to it: all that a good error sentence needs. */
 typedef struct wr_db {
   sqlite3 *handle;
-  const char *path;    /* borrowed */
-  const char *symbols; /* folder in which symbols are looked for first, or NULL; borrowed */
-  int schema;          /* version of the trace */
-  bool want_lines;     /* names that the trace has, without a line, are looked for again */
+  const char *path;     /* borrowed */
+  const char *symbols;  /* folder in which symbols are looked for first, or NULL; borrowed */
+  int schema;           /* version of the trace */
+  bool innermost_sites; /* places may be a library's (reports/model/sites.h) */
+  bool want_lines;      /* names that the trace has, without a line, are looked for again */
 } wr_db;
 
 /* Words the last failure of `db` as a status: ENOSPC, EIO, ECORRUPT, ENOMEM. `doing`: "writing". */

@@ -102,6 +102,7 @@ typedef struct wr_frame_name {
   int line;
   int64_t built; /* when the module's file was last changed, ns since 1970; 0: not known */
   bool known;    /* false: the function is "module+0x12" */
+  bool library;  /* of a frame: known to be a library's, where a JIT compiler's is not */
   enum { WR_OF_PROGRAM, WR_OF_LIBRARY, WR_OF_SCRIPT } of;
 } wr_frame_name;
 

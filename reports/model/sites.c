@@ -159,35 +159,59 @@ static bool library_module(const char *path)
   return starts_with(path, "/lib/") || starts_with(path, "/lib64/") || library_source(path);
 }
 
-/* A frame of the user's own: neither a library's nor an interpreter's. */
+/* "void std::__invoke_impl<...>(...)" is std's: templates have their result in front. */
+static bool library_function(const char *function)
+{
+  static const char *const spaces[] = {
+      "std::", "__gnu_cxx::", "thrust::", "cub::", "cuda::", "at::", "c10::", "torch::"};
+  size_t end = strcspn(function, "<("), start = end;
+  while (start && function[start - 1] != ' ')
+    start--;
+  for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+    if (starts_with(function + start, spaces[i])) return true;
+  return false;
+}
+
+static bool library_frame(const wr_frame *f)
+{
+  if (f->file && library_source(f->file)) return true;
+  if (f->script) return false;
+  return library_module(f->module) || (f->function && library_function(f->function));
+}
+
+/* A frame of the user's own: neither a library's nor an interpreter's, nor in no module. */
 static bool own_frame(const wr_frame *f)
 {
-  bool of_library = f->file && library_source(f->file);
-  if (f->script) return f->file && !of_library;
-  return f->module[0] && !interpreter(f) && !library_module(f->module) && !of_library;
+  if (library_frame(f)) return false;
+  return f->script ? f->file != NULL : f->module[0] && !interpreter(f);
 }
 
 /* The place of the site among the frames; `count` when there is none. A runtime that was linked in
  * has its own frames in the program's module: all up to the function that was called are CUDA's.
  * What a library does for the user is the user's: it can be changed there alone. Where no frame is known as
  * the user's it is the innermost one, of a script where an interpreter is in between. */
-static size_t site_frame(const wr_frame *f, size_t count)
+static size_t site_frame(const wr_frame *f, size_t count, bool innermost)
 {
   size_t at = 0;
   for (size_t i = 0; i < count && i < 16; i++)
     if (foreign_module(&f[i]) || cuda_function(&f[i]) || (i && launch_stub(&f[i - 1]))) at = i + 1;
   if (at >= count) return count;
-  for (size_t i = at; i < count; i++)
+  for (size_t i = at; !innermost && i < count; i++)
     if (own_frame(&f[i])) return i;
   for (size_t i = at; interpreter(&f[at]) && i < count; i++)
     if (f[i].script) return i;
   return at;
 }
 
+size_t wr_site_in(const wr_db *db, const wr_frame *f, size_t count)
+{
+  size_t at = site_frame(f, count, db->innermost_sites);
+  return at == count && count ? count - 1 : at;
+}
+
 size_t wr_site_at(const wr_frame *f, size_t count)
 {
-  size_t at = site_frame(f, count);
-  return at == count && count ? count - 1 : at;
+  return wr_site_in(&(const wr_db){0}, f, count);
 }
 
 /* A stack as a person reads it: its frames, and which of them is the place. */
@@ -265,7 +289,7 @@ weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out
   wr_site site = {0};
   weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
   if (s) return s;
-  const wr_frame *at = count ? &frames[wr_site_at(frames, count)] : NULL;
+  const wr_frame *at = count ? &frames[wr_site_in(wr_symbols_trace(symbols), frames, count)] : NULL;
   bool good = fill_place(&site, at);
   *out = (wr_frame_name){.function = site.function,
                          .file = site.file,
@@ -323,6 +347,7 @@ static weir_status name_frame(maker *k, const wr_frame *f, uint32_t *out)
                        .line = f->line,
                        .built = f->built,
                        .known = f->function != NULL,
+                       .library = library_frame(f),
                        .of = owner_of(f)};
   return n->function && n->module && (n->file || !f->file) ? WEIR_OK : wr_db_out_of_memory(k->db);
 }
@@ -366,7 +391,7 @@ static weir_status path_of(maker *k, int64_t stack, size_t *out)
   size_t count = 0;
   weir_status s = stack ? wr_symbols_stack(k->symbols, stack, &frames, &count) : WEIR_OK;
   if (s) return s;
-  size_t at = wr_site_at(frames, count);
+  size_t at = wr_site_in(k->db, frames, count);
   uint64_t key = hash_mix(8, count);
   for (size_t i = 0; i < count; i++)
     key = hash_mix(key, frame_key(&frames[i]));

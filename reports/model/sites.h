@@ -63,6 +63,9 @@ void wr_sites_free(wr_sites *s);
 /* Which of a stack's frames is its site; the outermost where none is the program's. */
 size_t wr_site_at(const wr_frame *f, size_t count);
 
+/* The same as the reader of that trace wants it: db->innermost_sites: the innermost that is not CUDA's. */
+size_t wr_site_in(const wr_db *db, const wr_frame *f, size_t count);
+
 /* Whether a module is an interpreter, or what one calls through, by its file's name. */
 bool wr_is_interpreter(const char *name);
 

@@ -124,7 +124,7 @@ static weir_status push_frames(page_places *p, int64_t stack, size_t *count)
   *count = 0;
   weir_status s = stack ? wr_symbols_stack(p->symbols, stack, &frames, &all) : WEIR_OK;
   if (s || !all) return s;
-  size_t at = wr_site_at(frames, all), n = all - at;
+  size_t at = wr_site_in(p->db, frames, all), n = all - at;
   size_t most = p->stacked_count > MOST_STACKED ? 1 : DEEPEST_STACK;
   p->stacks_cut += n > most;
   if (n > most) n = most;

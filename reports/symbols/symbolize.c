@@ -78,6 +78,11 @@ static weir_status no_memory_to_symbolize(const wr_symbols *s)
   return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", s->db->path);
 }
 
+const wr_db *wr_symbols_trace(const wr_symbols *s)
+{
+  return s->db;
+}
+
 /* ---- loading --------------------------------------------------------------------------------- */
 
 static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,

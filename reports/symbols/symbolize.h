@@ -36,6 +36,7 @@ typedef struct wr_symbols wr_symbols;
 /* Loads the processes and modules of a trace (*out new). */
 weir_status wr_symbols_open(wr_symbols **out, const wr_db *db);
 void wr_symbols_close(wr_symbols *s);
+const wr_db *wr_symbols_trace(const wr_symbols *s);
 
 /* The frames of a stack, innermost first, inlined functions as frames of their own. *frames is
  * borrowed until the next call. */

@@ -121,9 +121,21 @@ static uint64_t python_after(const wr_sections *s, const wr_site_stack *x)
   return x->count;
 }
 
+/* Behind a place of the user's, callers are the user's: what a library has between them, as what starts a thread,
+ * is left out. */
+static uint64_t nth_caller(const wr_sections *s, const wr_site_stack *x, int level)
+{
+  uint64_t at = x->at;
+  bool own = at < x->count && !s->m->frames[x->frames[at]].library && !s->all_callers;
+  if (!own) return at + (uint64_t)level;
+  while (level && ++at < x->count)
+    level -= !s->m->frames[x->frames[at]].library;
+  return at;
+}
+
 static uint64_t caller_of(const wr_sections *s, const wr_site_stack *x, int level)
 {
-  uint64_t at = (uint64_t)x->at + (uint64_t)level;
+  uint64_t at = nth_caller(s, x, level);
   uint64_t after = level == s->depth ? python_after(s, x) : x->count;
   if (after < x->count) return FURTHER | x->frames[after];
   if (at >= x->count) return STACK_END;

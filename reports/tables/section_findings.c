@@ -239,18 +239,21 @@ static void add_unjudged(const findings_section *x, const wr_findings *f)
     LINE(x, "… nor %s more", COUNTED(f->unjudged_count - rules, "rule"));
 }
 
-/* In a summary: how many rules could not judge for want of what an option records, and which. */
+/* In a summary: what an option of weir run records lets more rules find; a line an option. */
 static void add_options(const findings_section *x, const wr_findings *f)
 {
-  static const char *const options[] = {" --hash", " --device-times=all"};
-  size_t count = 0;
-  bool wanted[2] = {false};
-  for (size_t i = 0; i < f->unjudged_count; i++)
-    for (size_t o = 0; o < 2; o++)
-      if (strstr(f->unjudged[i].why, options[o])) wanted[o] = true, count++;
-  if (count)
-    LINE(x, "%s more can judge a run that recorded more: weir run%s%s", COUNTED(count, "rule"),
-         wanted[0] ? options[0] : "", wanted[1] ? options[1] : "");
+  static const struct {
+    const char *option, *finds;
+  } options[] = {{"--hash", "the same bytes copied again, and bytes that are all alike"},
+                 {"--device-times=all", "when a device was idle, and what never ran at one time"}};
+  for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++) {
+    size_t count = 0;
+    for (size_t i = 0; i < f->unjudged_count; i++)
+      count += strstr(f->unjudged[i].why, options[o].option) != NULL;
+    if (count)
+      LINE(x, "weir run %s finds more: %s (%s)", options[o].option, options[o].finds,
+           COUNTED(count, "rule"));
+  }
 }
 
 /* Other work of the machine explains what was not counted. */

@@ -50,6 +50,7 @@ weir_status wr_sections_build(wr_tables *t, const wr_model *m, const wr_findings
                                                : DEPTH,
                          .top = (size_t)m->top,
                          .top_asked = o->top > 0,
+                         .all_callers = o->innermost_sites,
                          .callers_asked = o->depth > 0};
   wr_section_run(&s);
   if (findings) wr_section_findings(t, findings, o, false);

@@ -14,6 +14,7 @@ typedef struct wr_sections {
   int depth;          /* levels of callers below a place */
   size_t top;         /* places a list, callers a level */
   bool top_asked;     /* lists that have a length of their own have this one */
+  bool all_callers;   /* libraries' between the user's, too */
   bool callers_asked; /* a lone main() is shown, too */
 } wr_sections;
 

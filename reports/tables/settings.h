@@ -36,11 +36,12 @@ typedef struct report_time { /* since the run began */
 
 typedef struct report_settings {
   report_format format;
-  int color;           /* 1: ANSI colours in text */
-  int width;           /* columns of text, at least 40; 0: as many as it takes, nothing is cut */
-  int top;             /* call sites a list, 0: 5 in text, 20 in JSON */
-  int depth;           /* levels of callers below a call site in text, 0: 2; -1: none */
-  const char *symbols; /* absolute; folder in which symbols are looked for first, or NULL */
+  int color;            /* 1: ANSI colours in text */
+  int width;            /* columns of text, at least 40; 0: as many as it takes, nothing is cut */
+  int top;              /* call sites a list, 0: 5 in text, 20 in JSON */
+  int depth;            /* levels of callers below a call site in text, 0: 2; -1: none */
+  const char *symbols;  /* absolute; folder in which symbols are looked for first, or NULL */
+  bool innermost_sites; /* a place is the innermost frame that is not CUDA's, a library's too */
   wr_findings_settings findings; /* of the findings, in text and by themselves */
   bool possible;                 /* in text those that are possible in full, too */
   /* of the reports in tables (reports/tables/tables.h) */

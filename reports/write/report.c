@@ -45,6 +45,7 @@ static weir_status write_old(FILE *out, const char *name, const char *trace,
   if (st) return st;
   all.format = WEIR_REPORT_JSON;
   in.db.symbols = o->symbols;
+  in.db.innermost_sites = o->innermost_sites;
   st = wr_tables_build(&t, name, &in.db, &all);
   wr_input_close(&in);
   if (!st) st = wr_tables_old(out, &t);
@@ -65,6 +66,7 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   weir_status st = wr_input_open(&in, trace);
   if (st) return st;
   in.db.symbols = o->symbols;
+  in.db.innermost_sites = o->innermost_sites;
   st = wr_whole_load_some(&m, &f, &in.db, top, &findings);
   wr_input_close(&in);
   if (!st)
@@ -82,6 +84,7 @@ weir_status report_findings(FILE *out, const char *trace, const report_settings 
   weir_status st = wr_input_open(&in, trace);
   if (st) return st;
   in.db.symbols = o->symbols;
+  in.db.innermost_sites = o->innermost_sites;
   st = wr_findings_load(&f, &in.db, &o->findings);
   wr_input_close(&in);
   if (!st) {
@@ -101,6 +104,7 @@ weir_status report_cache(FILE *out, const char *trace, const report_settings *o)
   weir_status st = wr_input_open(&in, trace);
   if (st) return st;
   in.db.symbols = o->symbols;
+  in.db.innermost_sites = o->innermost_sites;
   st = wr_cache_load(&c, &in.db);
   wr_input_close(&in);
   if (!st) {
@@ -118,6 +122,7 @@ weir_status report_tables(FILE *out, const char *name, const char *trace, const 
   weir_status st = wr_input_open(&in, trace);
   if (st) return st;
   in.db.symbols = o->symbols;
+  in.db.innermost_sites = o->innermost_sites;
   wr_tables t = {0};
   st = wr_tables_build(&t, name, &in.db, o);
   wr_input_close(&in);

@@ -210,7 +210,7 @@ START_TEST(what_a_library_does_is_at_the_users_frame)
   static const char exe[] = "/home/me/prog", runtime[] = "/opt/cuda/lib64/libcudart.so.13";
   const struct {
     size_t at, count;
-    wr_frame frame[4];
+    wr_frame frame[5];
   } stacks[] = {
       /* a header's template, inlined into the program */
       {2,
@@ -243,6 +243,14 @@ START_TEST(what_a_library_does_is_at_the_users_frame)
        {{.function = "cuMemAlloc_v2", .module = "/usr/lib/libcuda.so.1"},
         {.module = "/usr/lib/libffi.so.8"},
         {.function = "array", .file = LIBRARY "x/api.py", .module = "", .script = true}}},
+      /* templates of C++ that are built into the program, whose debug information has no file */
+      {3,
+       5,
+       {{.function = "cudaMalloc", .module = runtime},
+        {.function = "at::cuda::take(unsigned long)", .module = exe},
+        {.function = "void std::__invoke_impl<void, work>(work&&)", .module = exe},
+        {.function = "work()", .file = "/home/me/prog.cu", .module = exe},
+        {.function = "start_thread", .module = "/lib/x86_64-linux-gnu/libc.so.6"}}},
       /* the user's own library */
       {1,
        3,
@@ -250,8 +258,30 @@ START_TEST(what_a_library_does_is_at_the_users_frame)
         {.function = "grow", .module = "/home/me/libgrow.so"},
         {.function = "main", .file = "/home/me/prog.cu", .module = exe}}},
   };
-  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+  const wr_db innermost = {.innermost_sites = true};
+  for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
     ck_assert_msg(wr_site_at(stacks[i].frame, stacks[i].count) == stacks[i].at, "stack %zu", i);
+    ck_assert_uint_le(wr_site_in(&innermost, stacks[i].frame, stacks[i].count), stacks[i].at);
+  }
+  ck_assert_uint_eq(wr_site_in(&innermost, stacks[0].frame, stacks[0].count), 1);
+}
+END_TEST
+
+/* What std:: and the system have between the user's frames is no caller, unless it is asked for. */
+START_TEST(callers_are_the_users)
+{
+  synth_open(synth_dir());
+  synth_module(0, 0x10000, 0x10000, 0x20000, "/home/me/app", NULL, 0);
+  synth_module(0, 0x30000, 0x30000, 0x40000, "/lib/x86_64-linux-gnu/libstdc++.so.6", NULL, 0);
+  synth_stack(0, 1, (const uint64_t[]){0xa0, 0x10010, 0x30010, 0x10020}, 4);
+  record_site_alloc(100, 4 << 20, 1);
+  const char *trace = close_and_import();
+  char *text = text_of(trace, (report_settings){.width = 100});
+  ck_assert_msg(strstr(text, "← app+0x20") && !strstr(text, "libstdc++"), "%s", text);
+  free(text);
+  text = text_of(trace, (report_settings){.width = 100, .innermost_sites = true});
+  ck_assert_msg(strstr(text, "← libstdc++.so.6+0x10"), "%s", text);
+  free(text);
 }
 END_TEST
 
@@ -518,6 +548,7 @@ int main(void)
   tcase_add_test(t, a_call_from_python_is_where_the_users_script_makes_it);
   tcase_add_test(t, what_a_library_does_is_at_the_users_frame);
   tcase_add_test(t, the_advice_of_a_rule_is_printed_once);
+  tcase_add_test(t, callers_are_the_users);
   tcase_add_test(t, the_programs_own_frames_give_way_to_no_frame_of_python);
   tcase_add_test(t, stacks_of_a_tree_of_processes_are_added_up);
   tcase_add_test(t, copies_of_one_line_are_split_by_direction_and_memory);

@@ -22,7 +22,8 @@ const cmd weir_commands[] = {
     {"report",
      "[WHAT] [--format text|json|csv|markdown] [--by WHAT] [--top N] [--depth N] [--width N]\n"
      "[--table NAME] [--from TIME] [--to TIME] [--process PID] [--range NAME] [--symbols DIR]\n"
-     "[--min-cost COST] [--possible] [--rules DIR] [--sources WHEN] [--html -o PAGE] FILE",
+     "[--min-cost COST] [--possible] [--rules DIR] [--sources WHEN] [--sites WHOSE]\n"
+     "[--html -o PAGE] FILE",
      "Print what a trace says about memory, transfers and waits",
      "FILE is a trace, or a spool that was left without a collector. WHAT is 'summary' (the\n"
      "default), 'findings': what the run wastes, where, and what to do; 'transfers', 'waits',\n"

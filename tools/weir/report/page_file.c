@@ -39,6 +39,7 @@ static weir_status fill_page(FILE *out, const void *context)
   const wanted *w = context;
   drawing line = {0};
   const page_settings settings = {.symbols = w->report->symbols,
+                                  .innermost_sites = w->report->innermost_sites,
                                   .findings = w->report->findings,
                                   .progress = draw_progress,
                                   .context = &line};

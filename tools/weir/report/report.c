@@ -62,6 +62,7 @@ static void take_report_options(request *r, const cmd_line *line)
   o->process = line->value[OPT_REPORT_PROCESS].number;
   o->range = line->value[OPT_REPORT_RANGE].text;
   o->possible = line->value[OPT_POSSIBLE].given;
+  o->innermost_sites = line->value[OPT_SITES].number;
   o->findings.quoting = (wr_quoting)line->value[OPT_SOURCES].number;
 }
 
