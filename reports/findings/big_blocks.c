@@ -48,6 +48,7 @@ typedef struct wr_big_state {
   uint32_t *watched; /* owned: by template, its process from 1, and what its calls are */
   wr_big_block living[MOST_LIVING];
   size_t living_count;
+  wr_access access;
   uint64_t low, high; /* addresses of those that live, or have lived */
   list lists[WR_BIG_LISTS];
 } wr_big_state;
@@ -157,6 +158,7 @@ weir_status wr_big_blocks_open(wr_big_blocks *x, const wr_events *events, int64_
   bool known = true;
   if (!st) st = wr_db_each(events->db, sql, take_process, x);
   if (!st) st = watch_templates(x, &known);
+  if (!st) st = wr_access_open(&x->state->access, events);
   x->known = known && !st;
   return st;
 }
@@ -164,6 +166,7 @@ weir_status wr_big_blocks_open(wr_big_blocks *x, const wr_events *events, int64_
 void wr_big_blocks_close(wr_big_blocks *x)
 {
   if (x->state) {
+    wr_access_close(&x->state->access);
     free(x->state->processes);
     free(x->state->watched);
   }
@@ -400,6 +403,27 @@ static void find_named(wr_big_state *x, big_process *p, const wr_event *e, const
   }
 }
 
+/* A launch is handed the block: its kernel may use it from now on. */
+static void hand_block(const big_process *p, wr_big_block *b, const call_time *c)
+{
+  end_idle(p, b, c->start);
+  if (c->start == b->now_from && c->end < b->now.since) return;
+  b->now =
+      (wr_idle_time){.since = c->end, .operations = p->operations, .launches = launches_of(p, b)};
+  b->now_from = c->start;
+  b->counted = true;
+}
+
+static void see_handed(wr_big_state *x, const big_process *p, const wr_event *e, const call_time *c)
+{
+  if (!wr_access_known(&x->access, e)) return;
+  for (size_t i = 0; i < x->living_count; i++) {
+    wr_big_block *b = &x->living[i];
+    bool own = b->process == p->id && b->begun;
+    if (own && wr_access_touches(&x->access, e, b->address, b->bytes)) hand_block(p, b, c);
+  }
+}
+
 /* Work may use any block; the first in each life is noted, and the end of the last so far. */
 static void see_work(wr_big_state *x, big_process *p, const call_time *c)
 {
@@ -425,6 +449,7 @@ void wr_big_blocks_take(wr_big_blocks *all, const wr_event *e)
   if (what & LAUNCH) p->launches[e->t->device]++, p->all_launches++;
   if (what & NAMES) find_named(x, p, e, &c, what);
   if (what & WORK) see_work(x, p, &c);
+  if (what & LAUNCH && wr_access_any(&x->access)) see_handed(x, p, e, &c);
   if (what & ALLOC) begin_block(all, p, e, &c);
   if (what & FREE) free_block(all, p, e->a, c.start);
 }

@@ -1,15 +1,17 @@
-/* big_blocks.h: the largest blocks of device memory, and in the walk over all events what becomes
- * of each: when it is used first and last, and the longest time in which no call names it. Rules 21
- * and 22 judge by that (judge_blocks.c).
+/* big_blocks.h: the largest blocks of device memory, and in the walk over all events what becomes of
+ * each: when it is used first and last, and the longest time in which no call names it. Rules 21 and
+ * 22 judge by that (judge_blocks.c).
  *
- * A block is *named* by a copy, memset or other call with an address in it; *work* is what may use
- * any memory: launches, other calls, and what is captured into a graph. Those that live are
- * followed; of those that have ended the largest are kept. Where calls alone do not tell when
- * blocks end (resets of a device, memory of graphs), none is followed. */
+ * A block is *named* by a copy, memset or other call with an address in it, and by a launch that is
+ * known to be handed it (access_facts.h); *work* is what may use any memory: launches, other calls,
+ * and what is captured into a graph. Those that live are followed; of those that have ended the
+ * largest are kept. Where calls alone do not tell when blocks end (resets of a device, memory of
+ * graphs), none is followed. */
 #ifndef WEIR_REPORTS_BIG_BLOCKS_H
 #define WEIR_REPORTS_BIG_BLOCKS_H
 
 #include "reports/events/events.h"
+#include "reports/findings/access_facts.h"
 
 enum { WR_BIG_LISTS = 2, WR_BIG_LIST = 32, WR_BIG_BLOCKS = WR_BIG_LISTS * WR_BIG_LIST };
 

@@ -25,6 +25,7 @@ static const struct innocent {
     {"upload-changed", "repeated-upload", NULL},
     {"interrupted-launches", NULL, "launch-storm"},
     {"asks-for-each", NULL, NULL},
+    {"used-by-kernels", NULL, NULL},
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
 };
 
@@ -45,6 +46,8 @@ static void run_all(void)
   }
   found_run(runs, "upload-changed.hashed", "innocent upload-changed",
             "--sim=1 --mode=observe --hash=on");
+  found_run(runs, "used-by-kernels.unread", "innocent used-by-kernels",
+            "--sim=1 --mode=observe --access=off");
   found_make(runs);
 }
 
@@ -103,6 +106,17 @@ START_TEST(whether_a_buffer_was_the_same_is_left_to_hashes)
 }
 END_TEST
 
+/* By their parameters alone kernels are known to use it. */
+START_TEST(what_kernels_use_is_idle_only_where_their_parameters_are_not_read)
+{
+  json_t *all = found_read("used-by-kernels.unread");
+  const json_t *f = json_array_get(json_object_get(all, "findings"), 0);
+  ck_assert_str_eq(found_text(f, "id"), "idle-object");
+  ck_assert_str_eq(found_text(f, "certainty"), "possible");
+  json_decref(all);
+}
+END_TEST
+
 /* The calls that hand memory over are in the trace, with its address. */
 START_TEST(what_hands_memory_over_is_in_the_trace)
 {
@@ -134,6 +148,7 @@ int main(void)
   tcase_add_loop_test(t, what_is_no_waste_is_not_found, 0, INNOCENTS * MODES);
   tcase_add_test(t, a_copy_behind_work_saves_no_more_than_a_copy_takes);
   tcase_add_test(t, whether_a_buffer_was_the_same_is_left_to_hashes);
+  tcase_add_test(t, what_kernels_use_is_idle_only_where_their_parameters_are_not_read);
   tcase_add_test(t, what_hands_memory_over_is_in_the_trace);
   suite_add_tcase(s, t);
   return run_suite(s);

@@ -348,6 +348,28 @@ static void asks_for_each(void)
   CHECK(cudaFree(p));
 }
 
+/* State that kernels alone use, step by step, as an optimizer's: no call but the first names it. */
+static void used_by_kernels(void)
+{
+  const size_t bytes = (size_t)64 << 20;
+  char *state = device_memory(bytes), *p;
+  cudaEvent_t event;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  CHECK(cudaMemset(state, 0, bytes));
+  p = device_memory(4096);
+  for (int i = 0; i < 2 * TIMES; i++) {
+    (void)usleep(SLOW_US);
+    launch(NULL, as_floats(state + (size_t)i * 4096), 64);
+    CHECK(cudaMemsetAsync(p + 1024, i, 64, NULL));
+    CHECK(cudaEventRecord(event, NULL));
+    while (cudaEventQuery(event) == cudaErrorNotReady)
+      (void)cudaGetLastError();
+  }
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(state));
+}
+
 /* A quota refuses memory of which the driver has enough: nothing was freed, so nothing is in
  * pieces. */
 static void refused_by_quota(void)
@@ -385,5 +407,6 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"upload-changed", upload_changed},
                               {"interrupted-launches", interrupted_launches},
                               {"asks-for-each", asks_for_each},
+                              {"used-by-kernels", used_by_kernels},
                               {"refused-by-quota", refused_by_quota},
                               {NULL, NULL}};

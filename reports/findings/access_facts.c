@@ -1,0 +1,214 @@
+/* access_facts.c: see access_facts.h. Traces are untrusted: a set counts where it has as many words as it
+ * says, and they are sorted here. */
+#include "reports/findings/access_facts.h"
+#include <stdlib.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+
+/* CUgraphNodeType: those that touch memory by what they are handed, and those that touch none. */
+enum { NODE_KERNEL = 0, NODE_EMPTY = 5, NODE_EVENT_WAIT = 6, NODE_EVENT_RECORD = 7 };
+
+static weir_status access_memory(const wr_access *x)
+{
+  return wr_db_out_of_memory(x->events->db);
+}
+
+/* The place of a set, from 1; 0: it is not there whole. */
+static uint32_t place_of_set(const wr_access *x, int64_t process, int64_t number)
+{
+  uint64_t key = hash_mix(hash_mix(23, (uint64_t)process), (uint64_t)number);
+  const uint64_t *at = number ? hash_map_get(&x->by_number, key) : NULL;
+  const wr_access_set *s = at ? &x->set[*at - 1] : NULL;
+  bool whole = s && s->process == process && s->number == number && s->found == s->count;
+  return whole ? (uint32_t)*at : 0;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* process, number, words; where a number stands twice the first counts. */
+static weir_status take_access_set(void *context, sqlite3_stmt *q)
+{
+  wr_access *x = context;
+  bool added;
+  wr_access_set s = {.process = sqlite3_column_int64(q, 0),
+                     .number = sqlite3_column_int64(q, 1),
+                     .first = x->words,
+                     .count = (size_t)sqlite3_column_int64(q, 2)};
+  if (s.count > UINT32_MAX || x->sets == UINT32_MAX) return WEIR_OK;
+  uint64_t key = hash_mix(hash_mix(23, (uint64_t)s.process), (uint64_t)s.number);
+  if (!wr_grow(&x->set, &x->set_capacity, x->sets + 1, sizeof(s))) return access_memory(x);
+  uint64_t *at = hash_map_place(&x->by_number, key, &added);
+  if (!at) return access_memory(x);
+  if (!added) return WEIR_OK;
+  x->set[x->sets++] = s;
+  x->words += s.count;
+  *at = x->sets;
+  return WEIR_OK;
+}
+
+/* process, number, address */
+static weir_status take_access_word(void *context, sqlite3_stmt *q)
+{
+  wr_access *x = context;
+  uint64_t key = hash_mix(hash_mix(23, (uint64_t)sqlite3_column_int64(q, 0)),
+                          (uint64_t)sqlite3_column_int64(q, 1));
+  const uint64_t *at = hash_map_get(&x->by_number, key);
+  if (!at) return WEIR_OK;
+  wr_access_set *s = &x->set[*at - 1];
+  if (s->found++ < s->count)
+    x->word[s->first + s->found - 1] = (uint64_t)sqlite3_column_int64(q, 2);
+  return WEIR_OK;
+}
+
+/* template, number */
+static weir_status take_template_access(void *context, sqlite3_stmt *q)
+{
+  wr_access *x = context;
+  size_t at = wr_events_template(x->events, sqlite3_column_int64(q, 0));
+  if (at == SIZE_MAX) return WEIR_OK;
+  const wr_template *t = &x->events->templates[at];
+  if (t->kind == WEIR_EV_LAUNCH)
+    x->of[at] = place_of_set(x, t->process, sqlite3_column_int64(q, 1));
+  return WEIR_OK;
+}
+
+/* content, type, access; in the order of contents. What is no kernel, and may touch memory, is not known. */
+static weir_status take_content_work(void *context, sqlite3_stmt *q)
+{
+  wr_access *x = context;
+  int64_t content = sqlite3_column_int64(q, 0), type = sqlite3_column_int64(q, 1);
+  bool none = type == NODE_EMPTY || type == NODE_EVENT_WAIT || type == NODE_EVENT_RECORD;
+  uint64_t *at = hash_map_place(&x->contents, (uint64_t)content, NULL);
+  if (!at || !wr_grow(&x->kernel, &x->kernel_capacity, x->kernels + 1, sizeof(*x->kernel)))
+    return access_memory(x);
+  if (*at >> 32 == 0) *at = x->kernels;
+  if (none || x->kernels >= UINT32_MAX) return WEIR_OK;
+  x->kernel[x->kernels++] = type == NODE_KERNEL ? sqlite3_column_int64(q, 2) : 0;
+  *at += UINT64_C(1) << 32;
+  return WEIR_OK;
+}
+
+/* event, content */
+static weir_status take_graph_launch(void *context, sqlite3_stmt *q)
+{
+  wr_access *x = context;
+  weir_status st = hash_map_put(&x->launched, (uint64_t)sqlite3_column_int64(q, 0),
+                                (uint64_t)sqlite3_column_int64(q, 1));
+  return st ? access_memory(x) : WEIR_OK;
+}
+
+static int by_word(const void *left, const void *right)
+{
+  uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+  return (a > b) - (a < b);
+}
+
+static weir_status read_words(wr_access *x)
+{
+  int64_t rows = 0;
+  weir_status st = wr_db_number(x->events->db, "SELECT count(*) FROM access_word", &rows);
+  if (!st && x->words > (uint64_t)rows) x->sets = 0; /* damaged */
+  if (st || !x->sets) return st;
+  x->word = calloc(x->words + 1, sizeof(*x->word));
+  x->of = calloc(x->events->count + 1, sizeof(*x->of));
+  if (!x->word || !x->of) return access_memory(x);
+  st = wr_db_each(x->events->db, "SELECT process, number, address FROM access_word",
+                  take_access_word, x);
+  for (size_t i = 0; !st && i < x->sets; i++)
+    if (x->set[i].count)
+      qsort(x->word + x->set[i].first, x->set[i].count, sizeof(*x->word), by_word);
+  return st;
+}
+
+static weir_status read_graphs(wr_access *x)
+{
+  const wr_db *db = x->events->db;
+  if (!wr_db_has_table(db, "graph_launch") || !wr_db_has_column(db, "graph_work", "access"))
+    return WEIR_OK;
+  weir_status st = wr_db_each(db,
+                              "SELECT content, type, ifnull(access, 0) FROM main.graph_work"
+                              " ORDER BY content",
+                              take_content_work, x);
+  if (st || !x->kernels) return st;
+  return wr_db_each(db, "SELECT event, content FROM main.graph_launch WHERE content IS NOT NULL",
+                    take_graph_launch, x);
+}
+
+weir_status wr_access_open(wr_access *x, const wr_events *events)
+{
+  *x = (wr_access){.events = events};
+  if (events->db->schema < 2 || !wr_db_has_table(events->db, "template_access")) return WEIR_OK;
+  weir_status st =
+      wr_db_each(events->db, "SELECT process, number, words FROM access_set", take_access_set, x);
+  if (!st) st = read_words(x);
+  if (st || !x->sets) return st;
+  st = wr_db_each(events->db, "SELECT template, number FROM template_access", take_template_access,
+                  x);
+  return st ? st : read_graphs(x);
+}
+
+void wr_access_close(wr_access *x)
+{
+  free(x->set);
+  free(x->word);
+  free(x->of);
+  free(x->kernel);
+  hash_map_free(&x->by_number);
+  hash_map_free(&x->contents);
+  hash_map_free(&x->launched);
+  *x = (wr_access){0};
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+bool wr_access_any(const wr_access *x)
+{
+  return x->sets > 0;
+}
+
+/* The numbers of what the graph's launch runs; *count 0: it is not known. */
+static const int64_t *graph_numbers(const wr_access *x, const wr_event *e, size_t *count)
+{
+  const uint64_t *content = x->launched.count ? hash_map_get(&x->launched, (uint64_t)e->id) : NULL;
+  const uint64_t *at = content ? hash_map_get(&x->contents, *content) : NULL;
+  *count = at ? (size_t)(*at >> 32) : 0;
+  return at ? &x->kernel[*at & UINT32_MAX] : NULL;
+}
+
+bool wr_access_known(const wr_access *x, const wr_event *e)
+{
+  size_t count = 0, i = 0;
+  if (!x->sets) return false;
+  if (e->t->kind == WEIR_EV_LAUNCH) return x->of[e->at] != 0;
+  const int64_t *number = graph_numbers(x, e, &count);
+  while (i < count && place_of_set(x, e->t->process, number[i]))
+    i++;
+  return count && i == count;
+}
+
+static bool set_touches(const wr_access *x, uint32_t place, uint64_t address, uint64_t bytes)
+{
+  if (!place) return false;
+  const wr_access_set *s = &x->set[place - 1];
+  const uint64_t *word = x->word + s->first;
+  size_t low = 0, high = s->count;
+  while (low < high) { /* the first word from `address` on */
+    size_t middle = low + (high - low) / 2;
+    if (word[middle] < address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < s->count && word[low] - address < bytes;
+}
+
+bool wr_access_touches(const wr_access *x, const wr_event *e, uint64_t address, uint64_t bytes)
+{
+  size_t count = 0;
+  if (!x->sets) return false;
+  if (e->t->kind == WEIR_EV_LAUNCH) return set_touches(x, x->of[e->at], address, bytes);
+  const int64_t *number = graph_numbers(x, e, &count);
+  for (size_t i = 0; i < count; i++)
+    if (set_touches(x, place_of_set(x, e->t->process, number[i]), address, bytes)) return true;
+  return false;
+}

@@ -1,0 +1,44 @@
+/* access_facts.h: which memory launches were handed, as their access sets have it (SCHEMA.md).
+ *
+ * A launch is *known* where its set is there whole; one of a graph where all that the graph runs are
+ * kernels with such sets. What a known launch touches of memory is taken to be what its words point into:
+ * a pointer in the device's memory, a texture or a module's variable may lead to more. */
+#ifndef WEIR_REPORTS_ACCESS_FACTS_H
+#define WEIR_REPORTS_ACCESS_FACTS_H
+
+#include "reports/events/events.h"
+
+typedef struct wr_access_set {
+  int64_t process, number;
+  size_t first, count, found; /* of its words; as many as were there */
+} wr_access_set;
+
+typedef struct wr_access {
+  const wr_events *events; /* borrowed */
+  /* private */
+  wr_access_set *set; /* owned */
+  size_t sets, set_capacity;
+  hash_map by_number; /* process and number -> place of a set, from 1 */
+  uint64_t *word;     /* owned: of a set ascending */
+  size_t words;
+  uint32_t *of;    /* owned: by template, the place of its set, from 1; 0: not known */
+  int64_t *kernel; /* owned: numbers of sets, those of a content together; 0: not known */
+  size_t kernels, kernel_capacity;
+  hash_map contents; /* of graphs -> where its numbers begin, and from bit 32 on how many */
+  hash_map launched; /* event of a graph's launch -> content */
+} wr_access;
+
+/* Reads the sets. Closed by wr_access_close() whatever this returns. Errors: ENOMEM, EIO, ECORRUPT. */
+weir_status wr_access_open(wr_access *x, const wr_events *events);
+void wr_access_close(wr_access *x);
+
+/* Whether there are any. */
+bool wr_access_any(const wr_access *x);
+
+/* Whether it is known what the launch is handed. */
+bool wr_access_known(const wr_access *x, const wr_event *e);
+
+/* Whether a known launch is handed memory of these bytes. */
+bool wr_access_touches(const wr_access *x, const wr_event *e, uint64_t address, uint64_t bytes);
+
+#endif
