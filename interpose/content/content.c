@@ -8,6 +8,8 @@
  * its hash, or why there is none. The time that this takes is in the record, and in no event: a
  * call's own ends before it.
  *
+ * With --hash=auto only some copies are hashed (sample.h), and the others have no record.
+ *
  * Not seen are kernels that write page-locked memory while a copy from it is under way, and host
  * threads that do. */
 #include "interpose/content/content.h"
@@ -17,6 +19,7 @@
 #include "core/base/clock.h"
 #include "core/trace/api.h"
 #include "interpose/content/pending.h"
+#include "interpose/content/sample.h"
 #include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/record/context.h"
@@ -44,7 +47,7 @@ void content_write(thread_state *t, uint64_t number, uint64_t start, hash_outcom
 }
 
 void content_hash(thread_state *t, uint64_t number, uint64_t start, const content_region *region,
-                  uint64_t dst, uint64_t src)
+                  uint64_t dst, uint64_t src, unsigned site)
 {
   uint64_t from = clock_ticks();
   content_digest d = {0};
@@ -55,6 +58,7 @@ void content_hash(thread_state *t, uint64_t number, uint64_t start, const conten
                                .dst = dst,
                                .src = src};
   content_write(t, number, start, good ? WEIR_HASH_HASHED : WEIR_HASH_UNREADABLE, &info, d.uniform);
+  if (good) sample_hashed(site, info.bytes, &d);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -95,12 +99,16 @@ static void explain(const hook_call *c, const event_fields *e, hash_outcome why)
 static void hash_copy(const hook_call *c, const event_fields *e, const copy_args *a)
 {
   host_end h = host_end_of(e, a);
+  unsigned site = sample_site(c, e);
+  bool taken = sample_takes(site, e->bytes);
   if (event_get_copy_kind(e) == WEIR_COPY_DTOH && h.pinned) {
-    pending_copy(c, e, &h.region);
+    pending_copy(c, e, &h.region, site, taken);
+  } else if (!taken) {
+    return;
   } else if (event_get_copy_kind(e) == WEIR_COPY_HTOD && h.pinned && pending_may_write(&h.region)) {
     explain(c, e, WEIR_HASH_UNORDERED);
   } else {
-    content_hash(c->thread, 0, c->start, &h.region, e->a, e->b);
+    content_hash(c->thread, 0, c->start, &h.region, e->a, e->b, site);
   }
 }
 
@@ -190,7 +198,10 @@ static void start_hashing(void)
   bool on = false;
   if (!text) return;
   most_bytes = (uint64_t)DEFAULT_MEBIBYTES << 20;
-  if (option_bool(&on, "WEIR_HASH", text) != WEIR_OK) {
+  if (!strcmp(text, "auto")) {
+    sample_start();
+    on = true;
+  } else if (option_bool(&on, "WEIR_HASH", text) != WEIR_OK) {
     weir_status st = option_size(&most_bytes, "WEIR_HASH", text, LEAST_BYTES);
     process_bad_option("WEIR_HASH", st);
     on = st == WEIR_OK;

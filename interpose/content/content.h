@@ -11,8 +11,8 @@
 void content_write(thread_state *t, uint64_t number, uint64_t start, hash_outcome outcome,
                    const copy_hash_info *info, bool uniform);
 
-/* Hashes the region and writes the record. */
+/* Hashes the region and writes the record. `site`: the copy's (sample.h). */
 void content_hash(thread_state *t, uint64_t number, uint64_t start, const content_region *region,
-                  uint64_t dst, uint64_t src);
+                  uint64_t dst, uint64_t src, unsigned site);
 
 #endif

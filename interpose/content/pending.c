@@ -9,7 +9,9 @@
 enum { MOST_WORK = 1024, EVENT_OBJECTS = 4096 };
 
 typedef struct pending_work {
-  uint64_t number;       /* that the copy was announced as; 0: a writer */
+  uint64_t number;       /* of a copy: that it was announced as, if it is hashed; 0: a writer */
+  unsigned site;         /* of a copy (sample.h) */
+  bool unhashed;         /* a copy that writes its region, and is not hashed */
   content_region region; /* of a copy */
   uint64_t dst, src;     /* as in its event */
   uint64_t stream;
@@ -68,14 +70,14 @@ static void forget_pending(unsigned i)
 static void give_up_hash(thread_state *t, unsigned i, hash_outcome why)
 {
   const copy_hash_info info = {.dst = work[i].dst, .src = work[i].src};
-  if (work[i].number) content_write(t, work[i].number, 0, why, &info, false);
+  if (work[i].number && !work[i].unhashed) content_write(t, work[i].number, 0, why, &info, false);
   forget_pending(i);
 }
 
 static void end_work(thread_state *t, unsigned i)
 {
   const pending_work *p = &work[i];
-  if (p->number) content_hash(t, p->number, 0, &p->region, p->dst, p->src);
+  if (p->number && !p->unhashed) content_hash(t, p->number, 0, &p->region, p->dst, p->src, p->site);
   forget_pending(i);
 }
 
@@ -114,14 +116,22 @@ static bool add_pending_work(const hook_call *c, const event_fields *e, pending_
   return true;
 }
 
-void pending_copy(const hook_call *c, const event_fields *e, const content_region *region)
+void pending_copy(const hook_call *c, const event_fields *e, const content_region *region,
+                  unsigned site, bool hashed)
 {
   const copy_hash_info info = {.dst = e->a, .src = e->b};
   pthread_mutex_lock(&pending.lock);
-  pending_work w = {.number = pending.numbers + 1, .region = *region, .dst = e->a, .src = e->b};
+  pending_work w = {.number = pending.numbers + 1,
+                    .site = site,
+                    .unhashed = !hashed,
+                    .region = *region,
+                    .dst = e->a,
+                    .src = e->b};
   bool kept = add_pending_work(c, e, w);
   if (kept) pending.numbers++;
+  if (!kept && !hashed) pending.overflowed = true;
   pthread_mutex_unlock(&pending.lock);
+  if (!hashed) return;
   content_write(c->thread, kept ? w.number : 0, c->start,
                 kept ? WEIR_HASH_PENDING : WEIR_HASH_TOO_MANY, &info, false);
 }

@@ -17,8 +17,10 @@
 #include "interpose/record/event_fill.h"
 
 /* A copy into `region`, whose event is to come: announced, or the record has the reason why it is
- * not kept. */
-void pending_copy(const hook_call *c, const event_fields *e, const content_region *region);
+ * not kept. `site`: its (sample.h). Not `hashed`: it is known as what writes the region until its
+ * end, and no more. */
+void pending_copy(const hook_call *c, const event_fields *e, const content_region *region,
+                  unsigned site, bool hashed);
 
 /* Work that may write memory of the host was put into the event's stream. */
 void pending_writer(const hook_call *c, const event_fields *e);

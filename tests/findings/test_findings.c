@@ -192,6 +192,30 @@ START_TEST(what_copies_take_of_the_device_is_in_their_cost)
 }
 END_TEST
 
+static int64_t hashed_of(const char *work)
+{
+  sh_status(0,
+            "$WEIR run --force -o a.db --mode=observe --sim --hash=auto --"
+            " $BUILD/tests/findings/waster %s unfixed 40 >/dev/null",
+            work);
+  return ask("a.db", "SELECT count(*) FROM copy_hash");
+}
+
+/* 40 copies of a MiB, of which eight are hashed before anything repeats. */
+START_TEST(auto_hashes_the_first_copies_of_a_place_and_more_where_they_repeat)
+{
+  if (!CAN_HASH) return;
+  ck_assert_int_eq(hashed_of("duplicate_transfer"), 40);
+  ck_assert_int_eq(hashed_of("pageable_async"), 8);
+  sh_status(0, "$WEIR report findings --min-cost 0ns --format json/1 a.db >a.json");
+  json_error_t e;
+  json_t *all = json_load_file("a.json", 0, &e);
+  ck_assert_ptr_null(found_of(all, "repeated-upload"));
+  ck_assert_ptr_null(found_of(all, "duplicate-transfer"));
+  json_decref(all);
+}
+END_TEST
+
 /* What Weir's caches did away with is no finding; that they did is said. */
 START_TEST(what_weir_removed_in_a_run_is_said_and_not_found)
 {
@@ -364,6 +388,7 @@ int main(void)
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, the_rule_that_knows_better_is_alone);
   tcase_add_test(t, what_copies_take_of_the_device_is_in_their_cost);
+  tcase_add_test(t, auto_hashes_the_first_copies_of_a_place_and_more_where_they_repeat);
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, what_is_possible_stands_apart_in_a_line_each);
   tcase_add_test(t, a_finding_says_what_where_and_how_much);

@@ -18,7 +18,11 @@ filled AS MATERIALIZED (
   GROUP BY t.process, e.a),
 constant AS MATERIALIZED (
   SELECT id FROM many m WHERE NOT EXISTS (
-    SELECT 1 FROM filled f WHERE f.process = m.process AND f.a < m.b + m.bytes AND f.a + f.bytes > m.b))
+    SELECT 1 FROM filled f WHERE f.process = m.process AND f.a < m.b + m.bytes AND f.a + f.bytes > m.b)),
+differs AS MATERIALIZED ( -- of which some copies were hashed, and not all had the same bytes
+  SELECT d.family FROM (SELECT 1 FROM copy_hash LIMIT 1) CROSS JOIN repeated_copy d
+  CROSS JOIN copy_hash g ON g.event = d.event AND g.event IS NOT NULL AND g.outcome = $HASHED
+  GROUP BY d.family HAVING count(DISTINCT g.hash_low) > 1)
 SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, 0 AS saving_ns, r.bytes AS bytes
 FROM repeated_copy r LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = $HASHED
-WHERE r.family IN constant AND h.id IS NULL
+WHERE r.family IN constant AND h.id IS NULL AND r.family NOT IN (SELECT family FROM differs)

@@ -5,6 +5,7 @@
 -- certainty: likely
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
+-- threshold: link 25 bytes a ns
 -- fix: Copy from device to device with cudaMemcpyPeerAsync(), with peer access enabled where
 --      cudaDeviceCanAccessPeer() says yes.
 WITH moved AS (
@@ -24,7 +25,13 @@ found AS (
   UNION ALL
   SELECT m.id, m.duration, m.bytes, o.id, 1
   FROM back p JOIN moved m ON m.id = p.event JOIN moved o ON o.id = p.earlier
-  WHERE o.hash_low = m.hash_low AND o.hash_high = m.hash_high AND o.src_device <> m.device)
-SELECT id AS event, duration AS cost_ns, bytes AS bytes, min(away) AS related,
-       CASE WHEN max(same) THEN 'certain' ELSE 'likely' END AS certainty
-FROM found GROUP BY id
+  WHERE o.hash_low = m.hash_low AND o.hash_high = m.hash_high AND o.src_device <> m.device),
+bounced AS (
+  SELECT id, duration, bytes, min(away) AS away, max(same) AS same FROM found GROUP BY id),
+both AS ( -- the copy away may have waited for a kernel first: by itself it takes no longer than the one back
+  SELECT b.id, b.duration, b.bytes, b.away, b.same, min(o.duration, b.duration) AS away_ns
+  FROM bounced b CROSS JOIN event_row o ON o.id = b.away)
+SELECT id AS event, duration + away_ns AS cost_ns, max(duration + away_ns - bytes / :link, 0) AS saving_ns,
+       bytes AS bytes, away AS related, away_ns AS related_saving_ns,
+       CASE WHEN same THEN 'certain' ELSE 'likely' END AS certainty
+FROM both

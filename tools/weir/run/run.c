@@ -60,6 +60,7 @@ static bool take_hash(const cmd *c, environment *e, const char *value)
   uint64_t most;
   bool on;
   e->hash = value ? value : "on";
+  if (!strcmp(e->hash, "auto")) return true;
   if (option_bool(&on, "--hash", e->hash) == WEIR_OK) return true;
   if (option_size(&most, "--hash", e->hash, 64) == WEIR_OK) return true;
   cmd_usage(c, "%s", weir_error_message());
