@@ -5,6 +5,7 @@
 #include "tools/bench/bench.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/base/clock.h"
 #include "tools/weir/base/output_file.h"
