@@ -388,7 +388,8 @@ static int time_copies(int copies, size_t bytes)
   find_free_memory();
   int errors = !host || mem_alloc(&at, bytes) != 0;
   for (int i = -2; !errors && rate && i < copies; i++) {
-    memset(host, i, bytes);
+    memset(host, 1, bytes);
+    memcpy(host, &i, bytes < sizeof i ? bytes : sizeof i); /* no copy carries what another does */
     double begin = now_ns();
     errors += copy_to(at, host, bytes) != 0;
     if (i >= 0) rate[i] = (double)bytes / (now_ns() - begin);

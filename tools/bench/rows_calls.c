@@ -20,7 +20,9 @@ static const char *const *extra; /* NAME=VALUE words that children run with; NUL
 /* The mode that a row's word means: what device times are recorded in is observe. */
 static const char *weir_mode_of(const char *word)
 {
-  bool observes = strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 || !strcmp(word, UNREAD);
+  bool observes = strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ||
+#define HASHED "hash-auto"
+                  !strcmp(word, UNREAD) || !strcmp(word, HASHED);
   return observes ? "observe" : word;
 }
 
@@ -32,9 +34,11 @@ static int add_options(const char **argv, int n, const char *mode, const char *s
   argv[n++] = bench_text("--mode=%s", weir_mode_of(mode));
   if (!stacks) return n;
   argv[n++] = bench_text("--stacks=%s", stacks);
-  bool unread = !strcmp(mode, UNREAD);
+  bool unread = !strcmp(mode, UNREAD), hashed = !strcmp(mode, HASHED);
   argv[n++] = bench_text("--access=%s", unread ? "off" : "on");
-  argv[n++] = bench_text("--device-times=%s", unread || weir_mode_of(mode) == mode ? "off" : mode);
+  argv[n++] = bench_text("--device-times=%s",
+                         unread || hashed || weir_mode_of(mode) == mode ? "off" : mode);
+  if (hashed) argv[n++] = "--hash=auto";
   return n;
 }
 
@@ -269,6 +273,23 @@ static void staging_peer(measured *m, const row *r)
   staged(m, r, slow);
 }
 
+/* What copies take more whose first ones are hashed, in % of observe. */
+static void hash_auto(measured *m, const row *r)
+{
+  double without[PAIRS], with[PAIRS], more[PAIRS];
+  for (int i = 0; i < PAIRS && !m->failed; i++) {
+    bool first = i % 2;
+    m->failed = (first && !run_calls(&with[i], HASHED, "32", r->args)) ||
+                !run_calls(&without[i], "observe", "32", r->args) ||
+                (!first && !run_calls(&with[i], HASHED, "32", r->args));
+    more[i] = 100 * (without[i] / with[i] - 1);
+  }
+  if (m->failed) return;
+  m->without = bench_median(without, PAIRS);
+  m->with = bench_median(with, PAIRS);
+  m->value = bench_median(more, PAIRS);
+}
+
 /* Rounds of work that take 10 us, as an argument: of a buffer, which lives through all pairs as a
  * bench_text() would not. */
 static bool calibrate(measured *m, char *text, size_t bytes)
@@ -429,6 +450,8 @@ const row rows_calls[] = {
             NULL, "copies"),
     AT_MOST("device-all", "all device times, whole program", "% added", 5, device_times, NULL,
             "all"),
+    AT_MOST("hash-auto", "--hash=auto, loop of copies", "% added", 2, hash_auto,
+            "GB/s of 4000 pageable copies of 16 KiB, none alike", "copy", "4000", "16384"),
     AT_MOST("forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, forks, NULL, "forks", "1"),
     AT_MOST("forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, forks, NULL, "forks", "64"),
     AT_MOST("rt-forks", "a fork with a runtime, over 2 x bare", "ms", 0.2, forks, NULL, "rt-forks"),
