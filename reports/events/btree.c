@@ -15,8 +15,7 @@ enum {
   INNER_HEADER = 12,
   LEAF_HEADER = 8,
   RIGHT_CHILD = 8, /* in the header of an inner page */
-  SLACK = 32,      /* after a page: longer than any number that begins in it */
-  CONSTANT = 64    /* wr_record_form.shift */
+  SLACK = 32       /* after a page: longer than any number that begins in it */
 };
 
 static uint32_t big_endian_16(const uint8_t *p)
@@ -58,6 +57,10 @@ static inline uint64_t read_varint(const uint8_t **at)
   if (p[1] < 128) {
     *at = p + 2;
     return (uint64_t)(p[0] & 127) << 7 | p[1];
+  }
+  if (p[2] < 128) {
+    *at = p + 3;
+    return (uint64_t)(p[0] & 127) << 14 | (uint64_t)(p[1] & 127) << 7 | p[2];
   }
   return long_varint(at);
 }
@@ -150,15 +153,17 @@ static uint32_t bytes_of_type(uint64_t type)
   return n > UINT16_MAX ? UINT16_MAX : (uint32_t)n;
 }
 
-/* A column of a type that lies at `at`; false: it is no integer. */
-static bool form_column(wr_record_form *f, int column, uint64_t type, uint32_t at)
+/* A column of a type that lies at `at`; false: it is no integer. Those that are read come first. */
+static bool form_column(wr_record_form *f, int place, uint64_t type, uint32_t at, int *constants)
 {
-  if (type == 7 || type > 9) return false;
   uint32_t bytes = bytes_of_type(type);
+  if (type == 7 || type > 9) return false;
+  if (!type) f->nulls |= 1U << place;
+  int column = bytes ? f->read++ : WR_ROW_COLUMNS - ++*constants;
   f->column[column].at = (uint16_t)at;
-  f->column[column].shift = (uint8_t)(bytes ? 64 - 8 * bytes : CONSTANT);
+  f->column[column].shift = (uint8_t)(bytes ? 64 - 8 * bytes : 0);
   f->column[column].constant = type == 9;
-  if (!type) f->nulls |= 1U << column;
+  f->column[column].place = (uint8_t)place;
   return true;
 }
 
@@ -167,43 +172,46 @@ static void make_form(wr_record_form *f, const wr_btree *t, const uint8_t *heade
                       const uint8_t *end)
 {
   const uint8_t *at = header;
-  uint32_t value = (uint32_t)(end - header);
+  uint32_t value = (uint32_t)(end - header), there = 0;
+  int constants = 0;
   *f = (wr_record_form){.good = true};
   (void)read_varint(&at);
-  for (int c = 0; c < t->columns; c++) {
-    f->column[c].shift = CONSTANT;
-    f->nulls |= 1U << c;
-  }
   for (int place = 0; at < end; place++) {
     uint64_t type = read_varint(&at);
     if (place == t->key && type) f->good = false;
     for (int c = 0; c < t->columns; c++) {
       if (t->place[c] != place) continue;
-      f->nulls &= ~(1U << c);
-      f->good &= form_column(f, c, type, value);
+      there |= 1U << c;
+      f->good = f->good && form_column(f, c, type, value, &constants);
     }
     value += bytes_of_type(type);
     if (value > UINT16_MAX) value = UINT16_MAX; /* longer than a page: odd in any case */
   }
+  for (int c = 0; c < t->columns && f->good; c++)
+    if (!(there >> c & 1)) (void)form_column(f, c, 0, 0, &constants);
+  memmove(&f->column[f->read], &f->column[WR_ROW_COLUMNS - constants],
+          (size_t)constants * sizeof(f->column[0]));
   f->good &= at == end;
   f->bytes = value;
 }
 
-/* The form of a record of `bytes` at `record`; NULL: it is odd. */
+/* The form of a record of `bytes` at `record`; NULL: it is odd. A header's first byte is its length, so that its bytes are
+ * all the key. */
 static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
 {
   const uint8_t *at = record;
-  uint64_t header = read_varint(&at);
+  uint64_t header = read_varint(&at), first = 0, second = 0;
   if (header > bytes || header < 1) return NULL;
   wr_record_form *f = &w->form[WR_RECORD_FORMS];
-  uint64_t key = 0;
-  if (header <= 8) { /* its first byte is its length, so that it is all the key */
-    key = big_endian_64(record) >> (64 - 8 * header);
-    f = &w->form[key * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+  if (header <= 16) {
+    first = big_endian_64(record);
+    if (header < 8) first >>= 64 - 8 * header;
+    if (header > 8) second = big_endian_64(record + 8) >> (128 - 8 * header);
+    f = &w->form[(first ^ second << 7) * UINT64_C(0x9e3779b97f4a7c15) >> 58];
   }
-  if (!key || f->header != key) {
+  if (!first || f->header[0] != first || f->header[1] != second) {
     make_form(f, w->table, record, record + header);
-    f->header = key;
+    f->header[0] = first, f->header[1] = second;
   }
   return f->good && f->bytes <= bytes ? f : NULL;
 }
@@ -306,24 +314,35 @@ wr_btree_step wr_btree_seek(wr_btree_walk *w, int64_t id)
   return step;
 }
 
-static wr_btree_step decode_row(wr_btree_walk *w, const wr_btree_level *l, uint32_t cell)
+/* Decodes the next row of the leaf into `v`; NULL: it is odd. */
+static inline __attribute__((always_inline)) const wr_record_form *
+decode_row(wr_btree_walk *w, const wr_btree_level *l, int64_t *v)
 {
-  const uint8_t *at = cell_of_page(w, l, cell), *end = l->page + w->table->usable;
-  if (!at) return WR_BTREE_ODD;
+  uint32_t cell = big_endian_16(l->page + LEAF_HEADER + 2 * (size_t)l->at);
+  const uint8_t *at = l->page + cell, *end = l->page + w->table->usable;
+  if (cell < LEAF_HEADER + 2 * l->cells || cell >= w->table->usable) return NULL;
   uint64_t bytes = read_varint(&at);
   int64_t id = (int64_t)read_varint(&at);
-  if (bytes > w->table->usable - 35 || at > end || bytes > (uint64_t)(end - at))
-    return WR_BTREE_ODD;
-  if (w->begun && id <= w->id) return WR_BTREE_ODD;
+  if (bytes > w->table->usable - 35 || at > end || bytes > (uint64_t)(end - at)) return NULL;
+  if (w->begun && id <= w->id) return NULL;
   const wr_record_form *f = form_of(w, at, bytes);
-  if (!f) return WR_BTREE_ODD;
-  for (int c = 0; c < w->table->columns; c++)
-    w->v[c] = f->column[c].shift == CONSTANT
-                  ? f->column[c].constant
-                  : (int64_t)big_endian_64(at + f->column[c].at) >> f->column[c].shift;
-  w->nulls = f->nulls;
+  if (!f) return NULL;
+  int c = 0;
+  for (; c < f->read; c++)
+    v[f->column[c].place] = (int64_t)big_endian_64(at + f->column[c].at) >> f->column[c].shift;
+  for (; c < w->table->columns; c++)
+    v[f->column[c].place] = f->column[c].constant;
   w->id = id;
   w->begun = true;
+  return f;
+}
+
+static wr_btree_step take_row(wr_btree_walk *w, wr_btree_level *l)
+{
+  const wr_record_form *f = decode_row(w, l, w->v);
+  if (!f) return WR_BTREE_ODD;
+  w->nulls = f->nulls;
+  l->at++;
   return WR_BTREE_ROW;
 }
 
@@ -331,7 +350,7 @@ wr_btree_step wr_btree_next(wr_btree_walk *w)
 {
   while (w->depth >= 0) {
     wr_btree_level *l = &w->level[w->depth];
-    if (l->leaf && l->at < l->cells) return decode_row(w, l, l->at++);
+    if (l->leaf && l->at < l->cells) return take_row(w, l);
     if (l->leaf || l->at > l->cells) {
       w->depth--;
       continue;
@@ -340,6 +359,18 @@ wr_btree_step wr_btree_next(wr_btree_walk *w)
     if (step != WR_BTREE_ROW) return step;
   }
   return WR_BTREE_END;
+}
+
+size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t most)
+{
+  wr_btree_level *l = w->depth >= 0 ? &w->level[w->depth] : NULL;
+  size_t count = 0;
+  if (!l || !l->leaf) return 0;
+  for (; count < most && l->at < l->cells && decode_row(w, l, rows + 1); count++, l->at++) {
+    *rows = w->id;
+    rows += w->table->columns + 1;
+  }
+  return count;
 }
 
 void wr_btree_close(wr_btree_walk *w)

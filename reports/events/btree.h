@@ -12,6 +12,7 @@
 #define WEIR_REPORTS_BTREE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "reports/import/schema.h"
 
@@ -33,14 +34,16 @@ typedef struct wr_btree {
 
 /* Where the columns lie in a record that begins with the same bytes: those of its header. */
 typedef struct wr_record_form {
-  uint64_t header; /* its bytes; 0: this form is unused */
-  uint32_t bytes;  /* of the record, at least */
-  uint32_t nulls;  /* a bit for each column */
-  bool good;       /* what is wanted are integers */
+  uint64_t header[2]; /* its bytes; 0: this form is unused */
+  uint32_t bytes;     /* of the record, at least */
+  uint32_t nulls;     /* a bit for each column */
+  bool good;          /* what is wanted are integers */
+  uint8_t read;       /* the first of `column` that many are read, the others are constants */
   struct {
     uint16_t at;      /* from the record's begin */
-    uint8_t shift;    /* of the 8 bytes there; 64: the value is not there */
-    uint8_t constant; /* but this */
+    uint8_t shift;    /* of the 8 bytes there */
+    uint8_t constant; /* or the value, which is not there */
+    uint8_t place;    /* in wr_btree.place */
   } column[WR_ROW_COLUMNS];
 } wr_record_form;
 
@@ -86,6 +89,11 @@ wr_btree_step wr_btree_seek(wr_btree_walk *w, int64_t id);
 
 /* To the next row. */
 wr_btree_step wr_btree_next(wr_btree_walk *w);
+
+/* The next rows of the page at hand, `most` at most, as if wr_btree_next() had been called for each: of each its number,
+ * then its columns, 0 where there is none. Returns how many; 0: wr_btree_next() is to be called, which goes on to the next
+ * page, or finds what is wrong. */
+size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t most);
 
 void wr_btree_close(wr_btree_walk *w);
 

@@ -8,7 +8,7 @@
 const char *const wr_event_columns[WR_EVENT_VALUES] = {"id", "template", "start", "duration",
                                                        "a",  "b",        "bytes"};
 
-enum { OF_TEMPLATE, OF_START, OF_DURATION, OF_A, OF_B, OF_BYTES }; /* of a row, its key left out */
+enum { OF_ID, OF_TEMPLATE, OF_START, OF_DURATION, OF_A, OF_B, OF_BYTES }; /* of a row */
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
@@ -92,17 +92,17 @@ size_t wr_events_template(const wr_events *x, int64_t id)
 
 /* ---- in order of rows ------------------------------------------------------------------------ */
 
-bool wr_event_read(const wr_events *x, const wr_row_walk *r, wr_event *e)
+bool wr_event_read(const wr_events *x, const int64_t row[WR_EVENT_VALUES], wr_event *e)
 {
-  size_t at = wr_events_template(x, r->v[OF_TEMPLATE]);
+  size_t at = wr_events_template(x, row[OF_TEMPLATE]);
   if (at == SIZE_MAX) return false; /* a damaged trace: the view `event` has no such event either */
-  int64_t ns = r->v[OF_DURATION];
-  *e = (wr_event){.id = r->id,
-                  .start = r->v[OF_START],
+  int64_t ns = row[OF_DURATION];
+  *e = (wr_event){.id = row[OF_ID],
+                  .start = row[OF_START],
                   .ns = ns > 0 ? ns : 0,
-                  .a = (uint64_t)r->v[OF_A],
-                  .b = (uint64_t)r->v[OF_B],
-                  .bytes = (uint64_t)r->v[OF_BYTES],
+                  .a = (uint64_t)row[OF_A],
+                  .b = (uint64_t)row[OF_B],
+                  .bytes = (uint64_t)row[OF_BYTES],
                   .t = &x->templates[at],
                   .at = at};
   return true;
@@ -112,14 +112,16 @@ static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
 {
   wr_event e;
   wr_row_walk r;
+  int64_t rows[WR_ROWS_AT_ONCE][WR_EVENT_VALUES];
   wr_run_finder finder = {.rows = 0};
   weir_status st = wr_rows_open(&r, x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
-  while (!st && wr_rows_next(&r)) {
-    if (!x->runs_known && !wr_runs_add(x, &finder, r.id, r.v[OF_START]))
-      st = wr_db_out_of_memory(x->db);
-    else if (wr_event_read(x, &r, &e))
-      st = take(context, &e);
-  }
+  for (size_t n; !st && (n = wr_rows_some(&r, rows[0], WR_ROWS_AT_ONCE)) != 0;)
+    for (size_t i = 0; !st && i < n; i++) {
+      if (!x->runs_known && !wr_runs_add(x, &finder, rows[i][OF_ID], rows[i][OF_START]))
+        st = wr_db_out_of_memory(x->db);
+      else if (wr_event_read(x, rows[i], &e))
+        st = take(context, &e);
+    }
   weir_status closed = wr_rows_close(&r);
   x->runs_known |= !st && !closed;
   return st ? st : closed;

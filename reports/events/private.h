@@ -7,14 +7,15 @@
 
 enum {
   WR_RUN_WINDOW = 64, /* a row of a run is at most as many rows after one that began later */
-  WR_EVENT_VALUES = 7
+  WR_EVENT_VALUES = 7,
+  WR_ROWS_AT_ONCE = 64 /* that are decoded before the first of them is taken */
 };
 
 /* The columns of event_row, in the order in which wr_event_read() takes them. */
 extern const char *const wr_event_columns[WR_EVENT_VALUES];
 
-/* The row at hand. False: it has no template. */
-bool wr_event_read(const wr_events *x, const wr_row_walk *r, wr_event *e);
+/* A row as wr_rows_some() has it. False: it has no template. */
+bool wr_event_read(const wr_events *x, const int64_t row[WR_EVENT_VALUES], wr_event *e);
 
 /* Rows that are in order of time, but for rows within the window. */
 typedef struct wr_event_run {

@@ -2,6 +2,7 @@
 #include "reports/events/rows.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* SELECT of the columns from a number on (new, NULL: out of memory). */
 static char *rows_sql(const char *table, const char *const columns[], int count)
@@ -76,6 +77,15 @@ bool wr_rows_next(wr_row_walk *r)
   if (step == WR_BTREE_END || (begun && last == INT64_MAX)) return false;
   ask_sqlite(r, begun ? last + 1 : r->sought);
   return next_of_sqlite(r);
+}
+
+size_t wr_rows_some(wr_row_walk *r, int64_t *rows, size_t most)
+{
+  size_t count = r->by_pages ? wr_btree_some(&r->walk, rows, most) : 0;
+  if (count || !wr_rows_next(r)) return count;
+  rows[0] = r->id;
+  memcpy(rows + 1, r->v, (size_t)r->columns * sizeof(*rows));
+  return 1;
 }
 
 bool wr_rows_find(wr_row_walk *r, int64_t id)

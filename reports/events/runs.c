@@ -8,17 +8,22 @@
 #include "reports/events/private.h"
 #include "reports/import/run_log.h"
 
-enum { OPEN_RUNS = 256 }; /* at once; of a trace with more the events are sorted */
+enum {
+  OPEN_RUNS = 256, /* at once; of a trace with more the events are sorted */
+  MOST_HELD = 2 * (WR_RUN_WINDOW + WR_ROWS_AT_ONCE)
+};
 
 static weir_status find_runs(wr_events *x)
 {
   static const char *const columns[] = {"id", "start"};
   wr_row_walk r;
+  int64_t rows[WR_ROWS_AT_ONCE][2];
   wr_run_finder finder = {.rows = 0};
   weir_status st = wr_rows_open(&r, x->db, "event_row", columns, 2);
   x->run_count = 0;
-  while (!st && wr_rows_next(&r))
-    if (!wr_runs_add(x, &finder, r.id, r.v[0])) st = wr_db_out_of_memory(x->db);
+  for (size_t n; !st && (n = wr_rows_some(&r, rows[0], WR_ROWS_AT_ONCE)) != 0;)
+    for (size_t i = 0; !st && i < n; i++)
+      if (!wr_runs_add(x, &finder, rows[i][0], rows[i][1])) st = wr_db_out_of_memory(x->db);
   weir_status closed = wr_rows_close(&r);
   x->runs_known = !st && !closed;
   return st ? st : closed;
@@ -30,9 +35,10 @@ static weir_status find_runs(wr_events *x)
 typedef struct run_source {
   wr_row_walk rows;
   const wr_event_run *run;
-  bool over; /* all its rows are, or were, held */
+  bool over;     /* all its rows are, or were, held */
+  uint32_t want; /* rows are read where fewer are held */
   uint32_t head, count;
-  wr_event held[2 * WR_RUN_WINDOW];
+  wr_event held[MOST_HELD];
 } run_source;
 
 typedef struct run_merge {
@@ -51,7 +57,7 @@ static bool is_earlier(const wr_event *a, const wr_event *b)
 /* Room for one more row after those held, and its place among them. */
 static void hold_event(run_source *s, const wr_event *e)
 {
-  if (s->head + s->count == 2 * WR_RUN_WINDOW) {
+  if (s->head + s->count == MOST_HELD) {
     memmove(s->held, s->held + s->head, s->count * sizeof(*s->held));
     s->head = 0;
   }
@@ -64,13 +70,15 @@ static void hold_event(run_source *s, const wr_event *e)
 /* Reads on until as many rows are held as are needed to know the next. */
 static weir_status fill_source(const run_merge *m, run_source *s)
 {
-  uint32_t want = s->run->disordered ? WR_RUN_WINDOW : 1;
+  int64_t rows[WR_ROWS_AT_ONCE][WR_EVENT_VALUES];
   wr_event e;
-  while (s->count < want && !s->over) {
-    if (!wr_rows_next(&s->rows) || s->rows.id > s->run->last)
-      s->over = true;
-    else if (wr_event_read(m->x, &s->rows, &e))
-      hold_event(s, &e);
+  while (s->count < s->want && !s->over) {
+    size_t n = wr_rows_some(&s->rows, rows[0], WR_ROWS_AT_ONCE);
+    s->over = !n;
+    for (size_t i = 0; i < n && !s->over; i++) {
+      s->over = rows[i][0] > s->run->last;
+      if (!s->over && wr_event_read(m->x, rows[i], &e)) hold_event(s, &e);
+    }
   }
   return s->rows.status;
 }
@@ -113,6 +121,7 @@ static weir_status open_run(run_merge *m)
   run_source *s = m->source[m->count];
   s->run = &m->x->runs[m->next++];
   s->over = false;
+  s->want = s->run->disordered ? WR_RUN_WINDOW : 1;
   s->head = s->count = 0;
   if (st) return st;
   wr_rows_seek(&s->rows, s->run->first);
@@ -121,13 +130,31 @@ static weir_status open_run(run_merge *m)
   return st;
 }
 
-/* The earliest event is taken, and the next of its run is there. */
+/* The event up to which the first source can be read: of the others the earliest; NULL: there is none. */
+static const wr_event *next_of_others(const run_merge *m)
+{
+  const wr_event *next = NULL;
+  for (size_t i = 1; i < 3 && i < m->count; i++) {
+    const wr_event *e = &m->source[i]->held[m->source[i]->head];
+    if (!next || is_earlier(e, next)) next = e;
+  }
+  return next;
+}
+
+/* The earliest events are taken, all of one run, up to that of another or to where the next run begins. */
 static weir_status step_merge(run_merge *m, wr_event_fn take, void *context)
 {
   run_source *s = m->source[0];
-  weir_status st = take(context, &s->held[s->head]);
-  s->head++, s->count--;
-  if (!st) st = fill_source(m, s);
+  const wr_event *others = next_of_others(m);
+  bool more = m->next < m->x->run_count;
+  int64_t until = more ? m->x->runs[m->next].from : 0;
+  weir_status st;
+  do {
+    st = take(context, &s->held[s->head]);
+    s->head++, s->count--;
+    if (!st && s->count < s->want) st = fill_source(m, s);
+  } while (!st && s->count && (!more || s->held[s->head].start < until) &&
+           (!others || is_earlier(&s->held[s->head], others)));
   if (!s->count) {
     m->source[0] = m->source[--m->count];
     m->source[m->count] = s;
