@@ -65,6 +65,13 @@ const wr_wait_row *wr_case_wait(wr_case *c, int64_t event)
   return row;
 }
 
+unsigned wr_case_wait_bits(wr_case *c, int64_t event)
+{
+  unsigned bits = has_waits(c) ? wr_waits_bits(&c->finders->waits, event) : 0;
+  if (!c->status) c->status = c->finders->waits.status;
+  return bits;
+}
+
 bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row)
 {
   bool there = has_waits(c) && wr_waits_time(&c->finders->waits, event, row);
@@ -72,9 +79,9 @@ bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row)
   return there;
 }
 
-const wr_wait_row *wr_case_next_wait(wr_case *c)
+const wr_wait_row *wr_case_next_wait(wr_case *c, unsigned mask, unsigned bits)
 {
-  const wr_wait_row *row = has_waits(c) ? wr_waits_next(&c->finders->waits) : NULL;
+  const wr_wait_row *row = has_waits(c) ? wr_waits_next(&c->finders->waits, mask, bits) : NULL;
   weir_status s = c->finders->waits.status;
   if (!s && row && !(++c->rows % STEP)) s = c->go_on(c->context);
   if (!c->status) c->status = s;

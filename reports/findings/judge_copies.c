@@ -230,8 +230,8 @@ static copy_place *timed_copy(wr_case *c, speeds *s, const wr_fact_large_copy *l
   const wr_common *t = wr_case_common(c, l->template);
   if (l->bytes < s->min_bytes || t->flags & WEIR_EVF_ASYNC || t->copy == WEIR_COPY_PTOP)
     return NULL;
-  const wr_wait_row *w = wr_case_wait(c, l->event);
-  return w && w->known && !w->pending ? place_of_copies(c, s, t) : NULL;
+  unsigned bits = wr_case_wait_bits(c, l->event) & (WR_WAIT_KNOWN | WR_WAIT_PENDING);
+  return bits == WR_WAIT_KNOWN ? place_of_copies(c, s, t) : NULL;
 }
 
 static void count_speed(copy_class *k, double rate, int64_t rank)

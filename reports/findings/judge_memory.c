@@ -29,8 +29,7 @@ static int64_t *least_frees(wr_case *c)
 static int64_t own_free_ns(wr_case *c, const wr_fact_pair *p, int64_t shortest, int64_t free_cost)
 {
   wr_wait_time_row t;
-  const wr_wait_row *w = wr_case_wait(c, p->free);
-  if (!w || !w->pending) return p->free_ns;
+  if (!(wr_case_wait_bits(c, p->free) & WR_WAIT_PENDING)) return p->free_ns;
   if (wr_case_wait_time(c, p->free, &t) && !t.unknown) return p->free_ns - t.working;
   return wr_least(shortest, wr_times(free_cost, p->alloc_ns));
 }

@@ -27,9 +27,10 @@ static bool is_asynchronous_copy(wr_case *c, int64_t event)
 
 void wr_judge_redundant_wait(wr_case *c)
 {
+  const unsigned bits = WR_WAIT_KNOWN | WR_WAIT_OTHER, mask = bits | WR_WAIT_PENDING;
   hash_map timed = timed_waits(c);
-  for (const wr_wait_row *w; (w = wr_case_next_wait(c)) != NULL;) {
-    const wr_call_row *e = w->known && !w->pending && w->other ? wr_case_call(c, w->id) : NULL;
+  for (const wr_wait_row *w; (w = wr_case_next_wait(c, mask, bits)) != NULL;) {
+    const wr_call_row *e = wr_case_call(c, w->id);
     if (!e || e->common->kind != WEIR_EV_SYNC) continue;
     if (e->common->copy == WEIR_SYNC_EVENT && hash_map_get(&timed, (uint64_t)w->id)) continue;
     int64_t template = e->common->id, duration = e->duration;
@@ -75,11 +76,11 @@ static hash_map streams_of_devices(wr_case *c)
 
 void wr_judge_wide_wait(wr_case *c)
 {
+  const unsigned wide = WR_WAIT_KNOWN | WR_WAIT_PENDING | WR_WAIT_NARROWER;
   hash_map streams = streams_of_devices(c);
-  for (const wr_wait_row *w; (w = wr_case_next_wait(c)) != NULL;) {
+  for (const wr_wait_row *w; (w = wr_case_next_wait(c, wide, wide)) != NULL;) {
     wr_wait_time_row t;
-    bool wide = w->known && w->pending && w->narrower == WR_NARROWER_STREAM;
-    const wr_call_row *e = wide ? wr_case_call(c, w->id) : NULL;
+    const wr_call_row *e = wr_case_call(c, w->id);
     if (!e || e->common->kind != WEIR_EV_SYNC || e->common->own_device < 0) continue;
     const uint64_t *count = hash_map_get(&streams, device_key(e->common));
     if (!count || *count < 2) continue;
@@ -95,18 +96,18 @@ void wr_judge_wide_wait(wr_case *c)
 
 /* ---- 14, 50: waits after which the host looks at nothing that they waited for ---------------- */
 
-/* The row of a wait for work that brings the host nothing, which no elapsed time needs; else NULL. */
-static const wr_wait_row *needless(wr_case *c, int64_t event, const hash_map *timed)
+/* A wait for work that brings the host nothing, which no elapsed time needs. */
+static bool needless(wr_case *c, int64_t event, const hash_map *timed)
 {
-  if (hash_map_get(timed, (uint64_t)event)) return NULL;
-  const wr_wait_row *w = wr_case_wait(c, event);
-  return w && w->known && w->pending && !(w->host & WR_HOST_RESULT) ? w : NULL;
+  const unsigned pending = WR_WAIT_KNOWN | WR_WAIT_PENDING;
+  unsigned bits = wr_case_wait_bits(c, event);
+  return (bits & (pending | WR_WAIT_RESULT)) == pending && !hash_map_get(timed, (uint64_t)event);
 }
 
 /* The host may look at what kernels write, or change what a copy reads. */
-static wr_certainty how_sure(const wr_wait_row *w, int64_t shared)
+static wr_certainty how_sure(wr_case *c, int64_t event, int64_t shared)
 {
-  return shared || w->host & WR_HOST_SOURCE ? WR_POSSIBLE : WR_LIKELY;
+  return shared || wr_case_wait_bits(c, event) & WR_WAIT_SOURCE ? WR_POSSIBLE : WR_LIKELY;
 }
 
 /* 14: The host queues more shortly after it. */
@@ -116,14 +117,13 @@ void wr_judge_premature_wait(wr_case *c)
   hash_map timed = timed_waits(c);
   WR_EACH(c, WAIT_AHEAD, wait_ahead, a)
   {
-    const wr_wait_row *w = a->gap <= max_gap ? needless(c, a->event, &timed) : NULL;
-    if (!w) continue;
+    if (a->gap > max_gap || !needless(c, a->event, &timed)) continue;
     int64_t until_next = a->null ? a->duration : a->next_wait;
     wr_case_find(c, &(wr_found){.event = a->event,
                                 .template = a->template,
                                 .cost = a->duration,
                                 .saving = wr_least(a->duration, until_next),
-                                .certainty = how_sure(w, a->shared)});
+                                .certainty = how_sure(c, a->event, a->shared)});
   }
   hash_map_free(&timed);
 }
@@ -145,7 +145,8 @@ void wr_judge_wait_before_copy(wr_case *c)
   hash_map timed = timed_waits(c);
   WR_EACH(c, WAIT_COPY, wait_copy, a)
   {
-    const wr_wait_row *w = a->gap <= max_gap ? needless(c, a->event, &timed) : NULL;
+    bool needed = a->gap > max_gap || !needless(c, a->event, &timed);
+    const wr_wait_row *w = needed ? NULL : wr_case_wait(c, a->event);
     const wr_call_row *copy = w ? wr_case_call(c, a->copy) : NULL;
     const wr_common *t = wr_case_common(c, a->template);
     if (!copy || !is_ordered(w, t, copy->common)) continue;
@@ -155,7 +156,7 @@ void wr_judge_wait_before_copy(wr_case *c)
                                 .cost = a->duration,
                                 .saving = wr_least(a->duration, both),
                                 .related = a->copy,
-                                .certainty = how_sure(w, a->shared)});
+                                .certainty = how_sure(c, a->event, a->shared)});
   }
   hash_map_free(&timed);
 }
@@ -188,8 +189,9 @@ void wr_judge_hidden_wait(wr_case *c)
   int64_t min_ns = wr_case_limit(c, "min_ns"), own_ns = wr_case_limit(c, "own");
   WR_EACH(c, HIDDEN_WAIT, hidden_wait, h)
   {
-    const wr_wait_row *w = h->duration >= min_ns ? wr_case_wait(c, h->event) : NULL;
-    if (!w || !w->known || !w->pending || waits_for_a_copy(c, w)) continue;
+    bool pending = h->duration >= min_ns && wr_case_wait_bits(c, h->event) & WR_WAIT_PENDING;
+    const wr_wait_row *w = pending ? wr_case_wait(c, h->event) : NULL;
+    if (!w || waits_for_a_copy(c, w)) continue;
     int64_t process = wr_case_common(c, h->template)->process;
     bool unsure = h->duration < own_ns && has_waited_since(c, h->event, w->other, process);
     wr_case_find(c, &(wr_found){.event = h->event,

@@ -45,10 +45,13 @@ static wr_wait_row row_of(const wr_row_walk *r)
 static weir_status read_rows(wr_waits *w)
 {
   wr_row_walk r;
+  int64_t last = 0;
+  weir_status s = wr_db_number(w->db, "SELECT max(id) FROM wait_detail", &last);
+  if (s) return s;
   w->file = wr_run_path();
-  w->own = w->file ? wr_wait_rows_new(w->file) : NULL;
+  w->own = w->file ? wr_wait_rows_new(w->file, last) : NULL;
   if (!w->own) return wr_db_out_of_memory(w->db);
-  weir_status s = wr_rows_open(&r, w->db, "wait_detail", columns, COLUMNS);
+  s = wr_rows_open(&r, w->db, "wait_detail", columns, COLUMNS);
   while (!s && wr_rows_next(&r)) {
     wr_wait_row row = row_of(&r);
     s = wr_wait_rows_add(w->own, 0, &row);
@@ -100,9 +103,16 @@ bool wr_waits_time(wr_waits *w, int64_t event, wr_wait_time_row *row)
   return code == SQLITE_ROW;
 }
 
-const wr_wait_row *wr_waits_next(wr_waits *w)
+unsigned wr_waits_bits(wr_waits *w, int64_t event)
 {
-  if (!w->status) w->status = w->walks ? wr_wait_next(&w->walk) : wr_wait_first(&w->walk);
+  unsigned bits = 0;
+  if (!w->status) w->status = wr_wait_bits(&w->found, event, &bits);
+  return w->status ? 0 : bits;
+}
+
+const wr_wait_row *wr_waits_next(wr_waits *w, unsigned mask, unsigned bits)
+{
+  if (!w->status) w->status = wr_wait_next_of(&w->walk, mask, bits, !w->walks);
   w->walks = !w->status && !w->walk.over;
   return w->walks ? &w->walk.row : NULL;
 }

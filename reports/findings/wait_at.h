@@ -30,8 +30,11 @@ void wr_waits_close(wr_waits *w);
 const wr_wait_row *wr_waits_find(wr_waits *w, int64_t event);
 bool wr_waits_time(wr_waits *w, int64_t event, wr_wait_time_row *row);
 
-/* The next of all, by id, valid until the next one; NULL: that was the last one, and the next is
- * the first again. */
-const wr_wait_row *wr_waits_next(wr_waits *w);
+/* Its bits, WR_WAIT_*; 0: there is none, nothing is known, or w->status has gone wrong. */
+unsigned wr_waits_bits(wr_waits *w, int64_t event);
+
+/* The next, by id, of which those bits of the mask are set, valid until the next one; NULL: that
+ * was the last one, and the next is the first again. */
+const wr_wait_row *wr_waits_next(wr_waits *w, unsigned mask, unsigned bits);
 
 #endif

@@ -677,6 +677,15 @@ static weir_status begin_pass(wr_wait_pass *w, bool divide)
   return s ? s : wr_batch_open(&w->batch, w->db);
 }
 
+/* The rows of `wait_detail` that are not written into the trace. */
+static weir_status begin_rows(wr_wait_pass *w)
+{
+  int64_t last = 0;
+  weir_status s = wr_db_number(w->db, "SELECT max(id) FROM main.event_row", &last);
+  if (!s && (w->folder = wr_run_path())) w->rows = wr_wait_rows_new(w->folder, last);
+  return s;
+}
+
 weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temporary, bool divide)
 {
   const wr_db *db = events->db;
@@ -685,8 +694,8 @@ weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temp
   w->db = db;
   w->events = events;
   w->temporary = temporary;
-  if (temporary && (w->folder = wr_run_path())) w->rows = wr_wait_rows_new(w->folder);
-  return begin_pass(w, divide);
+  weir_status s = temporary ? begin_rows(w) : WEIR_OK;
+  return s ? s : begin_pass(w, divide);
 }
 
 weir_status wr_wait_end(wr_wait_pass *w)

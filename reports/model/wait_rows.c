@@ -28,16 +28,17 @@ enum {
   WRITERS = 4096
 };
 
-enum { /* first byte of a row */
-       KNOWN = 1,
-       PENDING = 2,
-       BEFORE_LEGACY = 4,
-       HOST = 3, /* two bits from bit HOST on */
-       NARROWER = 32,
-       COUNTS = 64,
-       OTHER = 128
+enum {
+  COUNTS = 64 /* in the first byte of a row, besides WR_WAIT_*: it has operations, bytes, streams */
 };
 
+enum {
+  MOST_IDS =
+      1 << 27 /* of which the bits are kept; 128 MiB, of which only what is written takes memory */
+};
+
+_Static_assert(WR_WAIT_RESULT == WR_HOST_RESULT * 8 && WR_WAIT_SOURCE == WR_HOST_SOURCE * 8,
+               "the bits of what the host may look at are next to each other");
 _Static_assert((WR_HOST_RESULT | WR_HOST_SOURCE) == 3, "what the host may look at has two bits");
 _Static_assert((ROWS - 1) * FAR < 1 << 14, "a block's ids span 14 bits");
 
@@ -68,6 +69,9 @@ struct wr_wait_rows {
   size_t writer_count;
   uint32_t *writer_of; /* owned; by thread, from 1; 0 none */
   size_t threads, thread_capacity;
+  uint8_t
+      *bits; /* owned; by id, up to `ids`: WR_WAIT_* of its row, 0 none; NULL: some are beyond */
+  size_t ids;
   int64_t last[WRITERS]; /* id of each writer's */
   writer writers[WRITERS];
 };
@@ -77,10 +81,12 @@ static weir_status no_memory_for_rows(void)
   return weir_fail(WEIR_ENOMEM, "keeping what waits had to wait for: out of host memory");
 }
 
-wr_wait_rows *wr_wait_rows_new(const char *path)
+wr_wait_rows *wr_wait_rows_new(const char *path, int64_t last)
 {
   wr_wait_rows *r = calloc(1, sizeof(*r));
   if (!r) return NULL;
+  r->ids = last >= 0 && last < MOST_IDS ? (size_t)last + 1 : 1;
+  r->bits = calloc(r->ids, sizeof(*r->bits));
   r->path = path;
   r->file = -1;
   return r;
@@ -95,6 +101,7 @@ void wr_wait_rows_free(wr_wait_rows *r)
     free(r->segments[i]);
   if (r->file >= 0) (void)close(r->file);
   free(r->segments);
+  free(r->bits);
   free(r->blocks);
   free(r->writer_of);
   free(r);
@@ -136,14 +143,21 @@ static uint64_t unfold_difference(uint64_t folded, uint64_t b)
   return b + (folded >> 1 ^ (folded & 1 ? UINT64_MAX : 0));
 }
 
-static uint8_t *put_row(uint8_t *at, const wr_wait_row *v, int64_t before, uint64_t *stream)
+static uint8_t bits_of(const wr_wait_row *v)
 {
-  bool counts = v->known && (v->operations || v->bytes || v->streams);
-  *at++ = !v->known ? 0
-                    : (uint8_t)(KNOWN | (v->pending ? PENDING : 0) |
-                                (v->before_legacy ? BEFORE_LEGACY : 0) | (v->host & 3) << HOST |
-                                (v->narrower ? NARROWER : 0) | (counts ? COUNTS : 0) |
-                                (v->other ? OTHER : 0));
+  bool counts = v->operations || v->bytes || v->streams;
+  if (!v->known) return 0;
+  return (uint8_t)(WR_WAIT_KNOWN | (v->pending ? WR_WAIT_PENDING : 0) |
+                   (v->before_legacy ? WR_WAIT_BEFORE_LEGACY : 0) | (v->host & 3) * WR_WAIT_RESULT |
+                   (v->narrower ? WR_WAIT_NARROWER : 0) | (counts ? COUNTS : 0) |
+                   (v->other ? WR_WAIT_OTHER : 0));
+}
+
+static uint8_t *put_row(uint8_t *at, const wr_wait_row *v, uint8_t bits, int64_t before,
+                        uint64_t *stream)
+{
+  bool counts = bits & COUNTS;
+  *at++ = bits;
   at = put_number(at, (uint64_t)v->id - (uint64_t)before);
   if (counts) {
     at = put_number(at, v->operations);
@@ -154,7 +168,7 @@ static uint8_t *put_row(uint8_t *at, const wr_wait_row *v, int64_t before, uint6
     at = put_number(at, fold_difference(v->stream, *stream));
     *stream = v->stream;
   }
-  if (v->known && v->other)
+  if (bits & WR_WAIT_OTHER)
     at = put_number(at, fold_difference((uint64_t)v->other, (uint64_t)v->id));
   return at;
 }
@@ -165,11 +179,11 @@ static const uint8_t *get_row(const uint8_t *at, wr_wait_row *v, int64_t before,
   uint8_t bits = *at++;
   at = get_number(at, &n);
   *v = (wr_wait_row){.id = (int64_t)((uint64_t)before + n),
-                     .known = bits & KNOWN,
-                     .pending = bits & PENDING,
-                     .before_legacy = bits & BEFORE_LEGACY,
-                     .host = bits >> HOST & 3,
-                     .narrower = bits & NARROWER ? WR_NARROWER_STREAM : 0};
+                     .known = bits & WR_WAIT_KNOWN,
+                     .pending = bits & WR_WAIT_PENDING,
+                     .before_legacy = bits & WR_WAIT_BEFORE_LEGACY,
+                     .host = bits / WR_WAIT_RESULT & 3,
+                     .narrower = bits & WR_WAIT_NARROWER ? WR_NARROWER_STREAM : 0};
   if (bits & COUNTS) {
     at = get_number(at, &v->operations);
     at = get_number(at, &v->bytes);
@@ -180,7 +194,7 @@ static const uint8_t *get_row(const uint8_t *at, wr_wait_row *v, int64_t before,
     at = get_number(at, &n);
     v->stream = *stream = unfold_difference(n, *stream);
   }
-  if (!(bits & OTHER)) return at;
+  if (!(bits & WR_WAIT_OTHER)) return at;
   at = get_number(at, &n);
   v->other = (int64_t)unfold_difference(n, (uint64_t)v->id);
   return at;
@@ -273,7 +287,7 @@ static weir_status find_writer(wr_wait_rows *r, uint32_t thread, int64_t id, siz
   return WEIR_OK;
 }
 
-static weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *row)
+static weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *row, uint8_t bits)
 {
   writer *w = &r->writers[at];
   const block *b = w->block ? &r->blocks[w->block - 1] : NULL;
@@ -282,7 +296,7 @@ static weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *
   if (st) return st;
   block *to = &r->blocks[w->block - 1];
   int64_t before = fits ? r->last[at] : row->id;
-  uint8_t *end = put_row(w->bytes + w->used, row, before, &w->stream);
+  uint8_t *end = put_row(w->bytes + w->used, row, bits, before, &w->stream);
   w->used = (size_t)(end - w->bytes);
   to->rows++;
   to->span = ((uint64_t)row->id - (uint64_t)to->first) & ((1u << 14) - 1);
@@ -291,11 +305,23 @@ static weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *
   return WEIR_OK;
 }
 
+/* An id is beyond those of which the bits are kept: rows are looked for. */
+static void drop_bits(wr_wait_rows *r)
+{
+  free(r->bits);
+  r->bits = NULL;
+}
+
 weir_status wr_wait_rows_add(wr_wait_rows *r, uint32_t thread, const wr_wait_row *row)
 {
   size_t at = 0;
+  uint8_t bits = bits_of(row);
+  if ((uint64_t)row->id >= r->ids)
+    drop_bits(r);
+  else if (r->bits)
+    r->bits[row->id] = bits;
   weir_status st = find_writer(r, thread, row->id, &at);
-  return st ? st : add_to_writer(r, at, row);
+  return st ? st : add_to_writer(r, at, row, bits);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -403,6 +429,33 @@ weir_status wr_wait_find(wr_wait_reader *x, int64_t id)
   return st;
 }
 
+weir_status wr_wait_bits(wr_wait_reader *x, int64_t id, unsigned *bits)
+{
+  const wr_wait_rows *r = x->rows;
+  *bits = r->bits && (uint64_t)id < r->ids ? r->bits[id] : 0;
+  if (r->bits) return WEIR_OK;
+  weir_status st = wr_wait_find(x, id);
+  if (!st && !x->over) *bits = bits_of(&x->row);
+  return st;
+}
+
+weir_status wr_wait_next_of(wr_wait_reader *x, unsigned mask, unsigned bits, bool first)
+{
+  const wr_wait_rows *r = x->rows;
+  weir_status st = WEIR_OK;
+  if (!r->bits) {
+    for (st = first ? wr_wait_first(x) : wr_wait_next(x);
+         !st && !x->over && (bits_of(&x->row) & mask) != bits;)
+      st = wr_wait_next(x);
+    return st;
+  }
+  size_t id = first ? 0 : (size_t)x->row.id + 1;
+  while (id < r->ids && (r->bits[id] & mask) != bits)
+    id++;
+  x->over = id >= r->ids;
+  return x->over ? WEIR_OK : wr_wait_find(x, (int64_t)id);
+}
+
 void wr_wait_reader_free(wr_wait_reader *x)
 {
   free(x->buffer);
@@ -465,7 +518,7 @@ static weir_status part_blocks(wr_wait_rows *r, size_t at, size_t end, few_rows 
   r->writers[0].block = 0;
   r->count -= all->count;
   for (size_t i = 0; !st && i < all->count; i++)
-    st = add_to_writer(r, 0, &all->row[i]);
+    st = add_to_writer(r, 0, &all->row[i], bits_of(&all->row[i]));
   return st;
 }
 

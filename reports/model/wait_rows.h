@@ -22,11 +22,22 @@ typedef struct wr_wait_row { /* of one that is not known all but the id is 0 */
   uint8_t host;     /* WR_HOST_* */
 } wr_wait_row;
 
+/* What a row is but for its numbers, as bits; 0: nothing is known. */
+enum {
+  WR_WAIT_KNOWN = 1,
+  WR_WAIT_PENDING = 2,
+  WR_WAIT_BEFORE_LEGACY = 4,
+  WR_WAIT_RESULT = 8,  /* `host`: WR_HOST_RESULT, */
+  WR_WAIT_SOURCE = 16, /* WR_HOST_SOURCE */
+  WR_WAIT_NARROWER = 32,
+  WR_WAIT_OTHER = 128 /* `other` is not 0 */
+};
+
 typedef struct wr_wait_rows wr_wait_rows;
 
-/* New; `path`: begin of a file's path, borrowed until the rows are put in order. NULL: out of
- * memory. */
-wr_wait_rows *wr_wait_rows_new(const char *path);
+/* New; `path`: begin of a file's path, borrowed until the rows are put in order; `last`: the highest id there may be, as far as
+ * is known: with others rows are found in more time. NULL: out of memory. */
+wr_wait_rows *wr_wait_rows_new(const char *path, int64_t last);
 void wr_wait_rows_free(wr_wait_rows *r);
 
 /* Adds a row. `thread`: of the caller's, from 0. Errors: ENOMEM, EIO. */
@@ -56,6 +67,15 @@ typedef struct wr_wait_reader {
 weir_status wr_wait_first(wr_wait_reader *x);
 weir_status wr_wait_next(wr_wait_reader *x);
 weir_status wr_wait_find(wr_wait_reader *x, int64_t id);
+
+/* The bits of an id's row; 0: there is none, or nothing is known. No row need be read for it: mostly a byte an id is kept.
+ * Errors: ENOMEM, EIO. */
+weir_status wr_wait_bits(wr_wait_reader *x, int64_t id, unsigned *bits);
+
+/* To the first row of which those bits of the mask are set, not 0 all of them; or to the next after the one at hand, which
+ * was such a row. None: `over`. Errors: ENOMEM, EIO. */
+weir_status wr_wait_next_of(wr_wait_reader *x, unsigned mask, unsigned bits, bool first);
+
 void wr_wait_reader_free(wr_wait_reader *x);
 
 #endif

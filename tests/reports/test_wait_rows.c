@@ -107,7 +107,13 @@ static int by_number(const void *left, const void *right)
 /* *ids: in order; the caller frees them. */
 static wr_wait_rows *fill(const order *o, uint64_t rows, int64_t **ids)
 {
-  wr_wait_rows *r = wr_wait_rows_new(path);
+  int64_t last = 0;
+  for (uint64_t n = 0; n < rows; n++) {
+    uint32_t thread;
+    int64_t id = o->id(n, rows, &thread);
+    if (id > last) last = id;
+  }
+  wr_wait_rows *r = wr_wait_rows_new(path, last);
   ck_assert(r && (*ids = calloc(rows + 1, sizeof(**ids))));
   for (uint64_t n = 0; n < rows; n++) {
     uint32_t thread;
@@ -164,6 +170,69 @@ static void find_all(const wr_wait_rows *r, const int64_t *ids, uint64_t rows)
   wr_wait_reader_free(&x);
 }
 
+/* What the bits of a row are, without a row being read. */
+static unsigned expected_bits(int64_t id)
+{
+  wr_wait_row row = row_of(id);
+  if (!row.known) return 0;
+  return WR_WAIT_KNOWN | (row.pending ? WR_WAIT_PENDING : 0) |
+         (row.before_legacy ? WR_WAIT_BEFORE_LEGACY : 0) |
+         (row.host & WR_HOST_RESULT ? WR_WAIT_RESULT : 0) |
+         (row.host & WR_HOST_SOURCE ? WR_WAIT_SOURCE : 0) | (row.narrower ? WR_WAIT_NARROWER : 0) |
+         (row.other ? WR_WAIT_OTHER : 0);
+}
+
+enum { ALL_BITS = 63 | WR_WAIT_OTHER };
+
+static void expect_bits(wr_wait_reader *x, int64_t id, unsigned want)
+{
+  unsigned bits;
+  ck_assert_int_eq(wr_wait_bits(x, id, &bits), WEIR_OK);
+  if ((bits & ALL_BITS) != want) ck_abort_msg("id %lld: %x, not %x", (long long)id, bits, want);
+}
+
+static void bits_of_all(const wr_wait_rows *r, const int64_t *ids, uint64_t rows)
+{
+  wr_wait_reader x = {.rows = r};
+  for (uint64_t i = 0; i < rows; i++) {
+    expect_bits(&x, ids[i], expected_bits(ids[i]));
+    if (i && ids[i] - 1 > ids[i - 1]) expect_bits(&x, ids[i] - 1, 0);
+  }
+  expect_bits(&x, rows ? ids[rows - 1] + 1 : 0, 0);
+  expect_bits(&x, INT64_MIN, 0);
+  wr_wait_reader_free(&x);
+}
+
+static void walk_by_bits(const wr_wait_rows *r, const int64_t *ids, uint64_t rows, unsigned mask,
+                         unsigned bits)
+{
+  wr_wait_reader x = {.rows = r};
+  bool first = true;
+  for (uint64_t i = 0; i < rows; i++) {
+    if ((expected_bits(ids[i]) & mask) != bits) continue;
+    ck_assert_int_eq(wr_wait_next_of(&x, mask, bits, first), WEIR_OK);
+    ck_assert(!x.over);
+    expect_row(&x.row, ids[i]);
+    first = false;
+  }
+  ck_assert_int_eq(wr_wait_next_of(&x, mask, bits, first), WEIR_OK);
+  ck_assert(x.over);
+  wr_wait_reader_free(&x);
+}
+
+START_TEST(rows_are_known_and_found_by_their_bits)
+{
+  int64_t *ids = NULL;
+  wr_wait_rows *r = fill(&orders[_i], FEW, &ids);
+  bits_of_all(r, ids, FEW);
+  for (unsigned mask = 1; mask < 64; mask++)
+    walk_by_bits(r, ids, FEW, mask, mask & 21 ? mask & 21 : mask);
+  walk_by_bits(r, ids, FEW, WR_WAIT_KNOWN | WR_WAIT_OTHER, WR_WAIT_KNOWN | WR_WAIT_OTHER);
+  wr_wait_rows_free(r);
+  free(ids);
+}
+END_TEST
+
 static void try_order(const order *o, uint64_t rows)
 {
   int64_t *ids = NULL;
@@ -191,7 +260,7 @@ END_TEST
 
 START_TEST(where_there_can_be_no_file_a_row_is_refused)
 {
-  wr_wait_rows *r = wr_wait_rows_new("/nowhere/weir-test-waits");
+  wr_wait_rows *r = wr_wait_rows_new("/nowhere/weir-test-waits", 0);
   weir_status st = WEIR_OK;
   for (int64_t id = 1; !st && id < 4 * MANY; id++) {
     wr_wait_row row = row_of(id);
@@ -258,6 +327,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, rows_come_back_in_order_and_by_id, 0, ORDERS);
   tcase_add_loop_test(t, so_do_rows_that_lie_in_a_file, 0, ORDERS);
+  tcase_add_loop_test(t, rows_are_known_and_found_by_their_bits, 0, ORDERS);
   tcase_add_test(t, where_there_can_be_no_file_a_row_is_refused);
   tcase_add_test(t, sql_has_them_as_a_table_by_id);
   suite_add_tcase(s, t);
