@@ -131,7 +131,7 @@ static bool find_root_page(wr_btree *t, const wr_db *db, const char *name)
   return one && root > 1 && root <= t->pages;
 }
 
-bool wr_btree_find(wr_btree *t, const wr_db *db, const char *name, const char *const columns[],
+bool wr_btree_open(wr_btree *t, const wr_db *db, const char *name, const char *const columns[],
                    int count)
 {
   *t = (wr_btree){.columns = count - 1};
@@ -359,6 +359,63 @@ wr_btree_step wr_btree_next(wr_btree_walk *w)
     if (step != WR_BTREE_ROW) return step;
   }
   return WR_BTREE_END;
+}
+
+enum { ROWS_OF_A_LEAF = 128 /* about: rows so near each other are looked for in one leaf */ };
+
+static wr_btree_leaf *leaf_of_row(wr_btree_walk *w, int64_t id)
+{
+  return &w->leaf[(uint64_t)id / ROWS_OF_A_LEAF % WR_BTREE_LEAVES];
+}
+
+/* A leaf that has been there and has the row, if it is there, is at hand. */
+static bool open_known_leaf(wr_btree_walk *w, const wr_btree_leaf *leaf, int64_t id)
+{
+  if (!leaf->page || id < leaf->first || id > leaf->last) return false;
+  wr_btree_level *l = &w->level[leaf->depth];
+  const wr_btree_page *p = &l->kept[leaf->page % WR_BTREE_PAGES];
+  if (p->number != leaf->page) return false;
+  w->depth = leaf->depth;
+  w->begun = false;
+  l->page = p->bytes;
+  l->leaf = true;
+  l->cells = leaf->cells;
+  return true;
+}
+
+/* The leaf at hand is remembered for the rows near this one. */
+static void know_leaf(wr_btree_walk *w, wr_btree_leaf *leaf)
+{
+  const wr_btree_level *l = &w->level[w->depth];
+  *leaf = (wr_btree_leaf){.cells = l->cells, .depth = w->depth};
+  if (!l->cells || !key_of_cell(w, l, 0, &leaf->first) ||
+      !key_of_cell(w, l, l->cells - 1, &leaf->last))
+    return;
+  for (size_t i = 0; i < WR_BTREE_PAGES && !leaf->page; i++)
+    if (l->kept[i].bytes == l->page) leaf->page = l->kept[i].number;
+}
+
+/* Mostly no number between the first and the last of a leaf is missing. */
+static bool find_in_leaf(const wr_btree_walk *w, wr_btree_level *l, const wr_btree_leaf *leaf,
+                         int64_t id)
+{
+  int64_t key = 0;
+  uint64_t guess = (uint64_t)id - (uint64_t)leaf->first;
+  l->at = (uint32_t)guess;
+  if (guess < l->cells && key_of_cell(w, l, (uint32_t)guess, &key) && key == id) return true;
+  return find_cell(w, l, id);
+}
+
+wr_btree_step wr_btree_find(wr_btree_walk *w, int64_t id)
+{
+  wr_btree_leaf *leaf = leaf_of_row(w, id);
+  if (open_known_leaf(w, leaf, id)) {
+    wr_btree_level *l = &w->level[w->depth];
+    return find_in_leaf(w, l, leaf, id) && l->at < l->cells ? take_row(w, l) : WR_BTREE_ODD;
+  }
+  wr_btree_step step = wr_btree_seek(w, id);
+  if (step == WR_BTREE_ROW) know_leaf(w, leaf);
+  return step == WR_BTREE_ROW ? wr_btree_next(w) : step;
 }
 
 size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t most)

@@ -17,9 +17,10 @@
 #include "reports/import/schema.h"
 
 enum {
-  WR_ROW_COLUMNS = 20, /* besides the key */
-  WR_BTREE_DEPTH = 20, /* SQLite's own limit */
-  WR_BTREE_PAGES = 64, /* of a level, that a walk which looks for rows here and there keeps */
+  WR_ROW_COLUMNS = 20,   /* besides the key */
+  WR_BTREE_DEPTH = 20,   /* SQLite's own limit */
+  WR_BTREE_PAGES = 64,   /* of a level, that a walk which looks for rows here and there keeps */
+  WR_BTREE_LEAVES = 256, /* of which such a walk knows what rows they have */
   WR_RECORD_FORMS = 64
 };
 
@@ -59,6 +60,14 @@ typedef struct wr_btree_level {
   bool leaf;
 } wr_btree_level;
 
+/* A leaf that a search came to. */
+typedef struct wr_btree_leaf {
+  int64_t first, last; /* its rows */
+  uint32_t page;       /* its number; 0: unused */
+  uint32_t cells;
+  int depth;
+} wr_btree_leaf;
+
 typedef enum wr_btree_step {
   WR_BTREE_ROW,
   WR_BTREE_END,
@@ -75,12 +84,13 @@ typedef struct wr_btree_walk {
   bool here_and_there; /* set before the first seek: many are to come, mostly near earlier ones */
   int depth;           /* -1: at the end */
   wr_btree_level level[WR_BTREE_DEPTH];
+  wr_btree_leaf leaf[WR_BTREE_LEAVES];      /* by row numbers */
   wr_record_form form[WR_RECORD_FORMS + 1]; /* by hash; the last: of a long header */
 } wr_btree_walk;
 
 /* Finds table `name` of the trace. `columns`: its key, then the others, `count` in all. False: SQLite is to be asked: the
  * file is in WAL mode, a transaction may have changed it, or the table is not what a trace has. */
-bool wr_btree_find(wr_btree *t, const wr_db *db, const char *name, const char *const columns[],
+bool wr_btree_open(wr_btree *t, const wr_db *db, const char *name, const char *const columns[],
                    int count);
 
 /* A walk begins zeroed but for its table, with wr_btree_seek(): the next row will be the first whose number is at least
@@ -89,6 +99,10 @@ wr_btree_step wr_btree_seek(wr_btree_walk *w, int64_t id);
 
 /* To the next row. */
 wr_btree_step wr_btree_next(wr_btree_walk *w);
+
+/* To the row of that number, of a walk that is here_and_there; or to one of another number, or the end, where there is none.
+ * Nothing but this is called then. */
+wr_btree_step wr_btree_find(wr_btree_walk *w, int64_t id);
 
 /* The next rows of the page at hand, `most` at most, as if wr_btree_next() had been called for each: of each its number,
  * then its columns, 0 where there is none. Returns how many; 0: wr_btree_next() is to be called, which goes on to the next

@@ -41,7 +41,7 @@ weir_status wr_rows_open(wr_row_walk *r, const wr_db *db, const char *table,
 {
   *r = (wr_row_walk){.db = db, .columns = count - 1, .sql = rows_sql(table, columns, count)};
   if (!r->sql) return r->status = wr_db_out_of_memory(db);
-  r->by_pages = wr_btree_find(&r->table, db, table, columns, count);
+  r->by_pages = wr_btree_open(&r->table, db, table, columns, count);
   r->walk.table = &r->table;
   wr_rows_seek(r, INT64_MIN);
   return r->status;
@@ -95,8 +95,16 @@ bool wr_rows_find(wr_row_walk *r, int64_t id)
     r->walk = (wr_btree_walk){.table = &r->table, .here_and_there = true};
   }
   if (r->status) return false;
-  wr_rows_seek(r, id);
-  return wr_rows_next(r) && r->id == id;
+  wr_btree_step step = r->by_pages ? wr_btree_find(&r->walk, id) : WR_BTREE_ODD;
+  if (step == WR_BTREE_END) return false;
+  if (step != WR_BTREE_ROW) {
+    ask_sqlite(r, id);
+    return next_of_sqlite(r) && r->id == id;
+  }
+  r->v = r->walk.v;
+  r->id = r->walk.id;
+  r->nulls = r->walk.nulls;
+  return r->id == id;
 }
 
 weir_status wr_rows_close(wr_row_walk *r)
