@@ -31,22 +31,25 @@ static size_t sizes_of_row(int columns)
   return (size_t)(columns + 1) / 2;
 }
 
-/* Returns the end of the row; up to NUMBER bytes behind it are written too. */
-static unsigned char *put_row(unsigned char *at, int64_t *last, const int64_t *row, int columns)
+/* Returns the end of the row; up to NUMBER bytes behind it are written too. The lengths come last, over the bytes before the
+ * first number. */
+static unsigned char *put_row(unsigned char *row_at, int64_t *last, const int64_t *row, int columns)
 {
-  uint64_t number[WR_PACK_COLUMNS], sizes = 0;
+  uint64_t sizes = 0, begin;
+  size_t head = sizes_of_row(columns);
+  unsigned char *at = row_at + head;
   for (int i = 0; i < columns; i++) {
     uint64_t far = (uint64_t)row[i] - (uint64_t)last[i];
     last[i] = row[i];
-    number[i] = far << 1 ^ (uint64_t)((int64_t)far >> 63);
-    sizes |= (uint64_t)size_of(number[i]) << i * SIZES;
+    far = far << 1 ^ (uint64_t)((int64_t)far >> 63);
+    size_t size = size_of(far);
+    memcpy(at, &far, NUMBER);
+    at += size;
+    sizes |= (uint64_t)size << i * SIZES;
   }
-  memcpy(at, &sizes, sizeof(sizes));
-  at += sizes_of_row(columns);
-  for (int i = 0; i < columns; i++, sizes >>= SIZES) {
-    memcpy(at, &number[i], NUMBER);
-    at += sizes & 15;
-  }
+  memcpy(&begin, row_at, sizeof(begin));
+  begin = begin >> 8 * head << 8 * head | sizes;
+  memcpy(row_at, &begin, sizeof(begin));
   return at;
 }
 
