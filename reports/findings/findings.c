@@ -80,23 +80,29 @@ typedef struct tally { /* cost of a group's rows in ranges of one name */
 
 /* What a rule finds of an event: what all rules together save is added up when they have run. */
 typedef struct claim {
-  int64_t rule, event; /* as wr_logged: in order of events */
-  size_t limit;        /* of the group's savings */
+  int64_t limit, event; /* as wr_logged: in order of events. limit: of the group's savings */
   uint64_t saving, bytes;
 } claim;
+
+/* A claim as it is kept until then: in a pack, as rows of these columns. */
+enum { CLAIM_EVENT, CLAIM_LIMIT, CLAIM_SAVING, CLAIM_BYTES, CLAIM_COLUMNS };
 
 /* Of a group: a saving of `least` ns and more is one of `median`. */
 typedef struct limit {
   uint64_t least, median;
+  size_t rule;    /* whose group it is */
   size_t finding; /* that it is of, by `made`; 0 none: it does not matter */
 } limit;
 
 typedef struct piece { /* of what a finding saves */
-  int64_t rank, start; /* as wr_logged: in order of time */
+  int64_t id, start;   /* as wr_logged: in order of time. id: the rank, then the event */
   uint64_t ns;
 } piece;
 
-enum { LOG_BYTES = 32 << 20 /* in memory, of claims and of pieces */ };
+enum {
+  LOG_BYTES = 32 << 20, /* in memory, of claims and of pieces */
+  EVENT_BITS = 44       /* of a piece's id */
+};
 #define NO_TIME (INT64_C(1) << 62) /* events that are none of the trace's start here */
 
 typedef struct wr_findings_pass {
@@ -118,7 +124,11 @@ typedef struct wr_findings_pass {
   uint64_t taken;      /* events */
   wr_finders finders;  /* of judges */
   wr_big_blocks big;
-  wr_run_log claims, pieces;
+  wr_pack claims;   /* in the order in which rules made them */
+  uint8_t *claimed; /* owned: by event, from 1 to `events`, two bits: claimed; and once more */
+  wr_run_log
+      again; /* claims of events that several claims are of, and of those that are none of the trace's */
+  wr_run_log pieces;
   char *file;    /* owned: the begin of the name of their files */
   limit *limits; /* owned: of the groups of all rules */
   size_t limit_count, limit_capacity;
@@ -301,7 +311,7 @@ static group *group_of(search *x, const row *r, size_t *at)
     if (!wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)) ||
         !wr_grow(&x->limits, &x->limit_capacity, x->limit_count + 1, sizeof(*x->limits)))
       return NULL;
-    x->limits[x->limit_count] = (limit){.least = UINT64_MAX};
+    x->limits[x->limit_count] = (limit){.least = UINT64_MAX, .rule = x->running};
     x->groups[x->group_count++] = (group){.place = r->place,
                                           .certainty = r->certainty,
                                           .removed = r->removed,
@@ -313,25 +323,44 @@ static group *group_of(search *x, const row *r, size_t *at)
   return &x->groups[*at];
 }
 
-static void keep_claim(search *x, const claim *one)
+/* Remembers that the event is claimed. Of an event that no trace has nothing is: add_up() sorts its claims. */
+static void note_claimed(search *x, int64_t event)
 {
-  if (one->saving || one->bytes) wr_run_keep(&x->claims, (const wr_logged *)(const void *)one);
+  if (event < 1 || event > x->events) return;
+  uint8_t *of = &x->claimed[event / 4];
+  unsigned shift = (unsigned)(event % 4) * 2, claimed = *of >> shift & 1;
+  *of |= (uint8_t)((1U + claimed) << shift);
+}
+
+static bool claimed_once(const search *x, int64_t event)
+{
+  if (event < 1 || event > x->events) return false;
+  return (x->claimed[event / 4] >> (unsigned)(event % 4) * 2 & 3) == 1;
+}
+
+static weir_status keep_claim(search *x, const claim *one)
+{
+  if (!one->saving && !one->bytes) return WEIR_OK;
+  note_claimed(x, one->event);
+  const int64_t row[CLAIM_COLUMNS] = {[CLAIM_EVENT] = one->event,
+                                      [CLAIM_LIMIT] = one->limit,
+                                      [CLAIM_SAVING] = (int64_t)one->saving,
+                                      [CLAIM_BYTES] = (int64_t)one->bytes};
+  return wr_pack_add(&x->claims, row, x->file);
 }
 
 /* What is saved of the related event's time is that event's. */
-static void claim_row(search *x, const wr_rule *rule, const row *r, size_t limit)
+static weir_status claim_row(search *x, const wr_rule *rule, const row *r, size_t limit)
 {
   uint64_t apart = r->related_saving < r->saving ? r->related_saving : r->saving;
-  claim own = {.rule = rule - x->f->rules.rule,
+  claim own = {.limit = (int64_t)limit,
                .event = r->event,
-               .limit = limit,
                .saving = r->saving - apart,
                .bytes = rule->holds ? 0 : r->bytes};
   claim related = own;
   related.event = r->related, related.saving = apart, related.bytes = 0;
-  if (r->removed) return;
-  keep_claim(x, &own);
-  if (r->related) keep_claim(x, &related);
+  weir_status s = r->removed ? WEIR_OK : keep_claim(x, &own);
+  return s || r->removed || !r->related ? s : keep_claim(x, &related);
 }
 
 static void count_calls(search *x, const row *r)
@@ -357,8 +386,7 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
   weir_status s = tally_range(x, at, r);
-  claim_row(x, rule, r, g->limit);
-  return s;
+  return s ? s : claim_row(x, rule, r, g->limit);
 }
 
 /* ---- from groups to findings ----------------------------------------------------------------- */
@@ -529,7 +557,7 @@ static void set_slow_apart(search *x, group *g)
   if (!slow.count) return;
   g->slow_count = slow.count, g->slow_ns = slow.ns;
   g->saving -= slow.ns < g->saving ? slow.ns : g->saving;
-  x->limits[g->limit] = (limit){.least = slow.least, .median = slow.median};
+  x->limits[g->limit].least = slow.least, x->limits[g->limit].median = slow.median;
 }
 
 /* By how often a place does what was found, and how often it makes the call without. False: it is no finding. */
@@ -944,8 +972,10 @@ static weir_status begin_facts(search *x)
   wr_facts_settings settings = {.events = x->calls, .timed = x->timed};
   x->file = wr_run_path();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
-  if (!x->file || !x->failed) return no_memory(x);
-  x->claims =
+  x->claimed = calloc((size_t)(x->events > 0 ? x->events : 0) / 4 + 1, sizeof(*x->claimed));
+  if (!x->file || !x->failed || !x->claimed) return no_memory(x);
+  x->claims = (wr_pack){.columns = CLAIM_COLUMNS};
+  x->again =
       (wr_run_log){.trace = x->file, .size = sizeof(claim), .most = LOG_BYTES / sizeof(claim)};
   x->pieces =
       (wr_run_log){.trace = x->file, .size = sizeof(piece), .most = LOG_BYTES / sizeof(piece)};
@@ -1030,7 +1060,8 @@ void wr_findings_close(wr_findings_pass *x)
   hash_map_free(&x->by_place);
   wr_facts_close(x->pass);
   wr_wait_close(x->waits);
-  wr_run_drop(&x->claims);
+  wr_pack_free(&x->claims);
+  wr_run_drop(&x->again);
   wr_run_drop(&x->pieces);
   wr_gains_close(&x->gains);
   wr_finders_close(&x->finders);
@@ -1041,6 +1072,7 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->rank);
   free(x->counted);
   free(x->failed);
+  free(x->claimed);
   free(x->untimed);
   free(x);
 }
@@ -1079,47 +1111,91 @@ static int by_weight(const void *left, const void *right, void *all)
   return by_site(a, b);
 }
 
-/* When the event that is added up began. What no event has began apart from all others. */
-static weir_status find_start(search *x)
+/* When an event began; -1: it is none of the trace's. */
+static weir_status find_start(search *x, int64_t event, int64_t *start)
 {
   wr_case c = {.facts = &x->facts, .finders = &x->finders, .db = x->db};
-  const wr_call_row *call = wr_case_call(&c, x->most.event);
-  if (call && call->start < NO_TIME) {
-    x->start = call->start > 0 ? call->start : 0;
-  } else {
-    x->start = x->no_time;
-    x->no_time = wr_sum(x->no_time, (int64_t)x->f->duration_ns);
-  }
+  const wr_call_row *call = wr_case_call(&c, event);
+  *start = !call || call->start >= NO_TIME ? -1 : call->start > 0 ? call->start : 0;
   return c.status;
 }
 
-/* An event's bytes are moved once, whatever finds it. */
+static void add_piece(search *x, const claim *one, int64_t start)
+{
+  const limit *l = &x->limits[one->limit];
+  const int64_t events = (INT64_C(1) << EVENT_BITS) - 1;
+  const piece p = {.id = (int64_t)x->rank[l->finding] << EVENT_BITS | (one->event & events),
+                   .start = start,
+                   .ns = one->saving >= l->least ? l->median : one->saving};
+  wr_run_keep(&x->pieces, (const wr_logged *)(const void *)&p);
+}
+
+static void add_bytes(search *x, uint64_t bytes)
+{
+  x->f->moved_bytes = capped_sum(x->f->moved_bytes, bytes);
+}
+
+/* An event's bytes are moved once, whatever finds it. What no event has began apart from all others. */
 static weir_status take_claim(void *context, const void *record)
 {
   search *x = context;
   const claim *one = record;
-  const limit *l = &x->limits[one->limit];
   weir_status s = WEIR_OK;
-  if (x->failed[one->rule] || !l->finding) return s;
   if (one->event != x->most.event) {
-    x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
+    add_bytes(x, x->most.bytes);
     x->most = (claim){.event = one->event};
     x->start = -1;
   }
   if (one->bytes > x->most.bytes) x->most.bytes = one->bytes;
   if (!one->saving) return s;
-  if (x->start < 0) s = find_start(x);
-  const piece p = {.rank = (int64_t)x->rank[l->finding],
-                   .start = x->start,
-                   .ns = one->saving >= l->least ? l->median : one->saving};
-  if (!s) wr_run_keep(&x->pieces, (const wr_logged *)(const void *)&p);
+  if (x->start < 0) s = find_start(x, one->event, &x->start);
+  if (!s && x->start < 0) {
+    x->start = x->no_time;
+    x->no_time = wr_sum(x->no_time, (int64_t)x->f->duration_ns);
+  }
+  if (!s) add_piece(x, one, x->start);
+  return s;
+}
+
+/* *alone: it is an event's only claim, and has been added up. */
+static weir_status take_alone(search *x, const claim *one, bool *alone)
+{
+  int64_t start = 0;
+  weir_status s = WEIR_OK;
+  *alone = claimed_once(x, one->event);
+  if (*alone && one->saving) s = find_start(x, one->event, &start);
+  *alone &= start >= 0;
+  if (s || !*alone) return s;
+  add_bytes(x, one->bytes);
+  if (one->saving) add_piece(x, one, start);
+  return s;
+}
+
+/* Most events are claimed once. Only the claims of others are brought together. */
+static weir_status take_claims(search *x)
+{
+  wr_pack_reader r = {0};
+  weir_status s = wr_pack_first(&r, &x->claims);
+  while (!s && !r.over) {
+    const claim one = {.limit = r.v[CLAIM_LIMIT],
+                       .event = r.v[CLAIM_EVENT],
+                       .saving = (uint64_t)r.v[CLAIM_SAVING],
+                       .bytes = (uint64_t)r.v[CLAIM_BYTES]};
+    const limit *l = &x->limits[one.limit];
+    bool counts = !x->failed[l->rule] && l->finding, alone = false;
+    if (counts) s = take_alone(x, &one, &alone);
+    if (counts && !alone) wr_run_keep(&x->again, (const wr_logged *)(const void *)&one);
+    if (!s) s = wr_pack_next(&r);
+  }
+  wr_pack_reader_free(&r);
+  wr_pack_free(&x->claims);
   return s;
 }
 
 static weir_status take_piece(void *context, const void *record)
 {
   const piece *p = record;
-  wr_gains_add(context, (size_t)p->rank, (uint64_t)p->start, p->ns);
+  wr_gains_add(context, (size_t)(p->id >> EVENT_BITS), (uint64_t)p->start, p->ns);
   return WEIR_OK;
 }
 
@@ -1152,10 +1228,11 @@ static weir_status add_up(search *x)
   if (!x->rank || !wr_gains_open(&x->gains, x->f->count)) return no_memory(x);
   for (size_t i = 0; i < x->f->count; i++)
     x->rank[x->f->finding[i].made] = i;
-  weir_status s = no_room(x, &x->claims);
-  if (!s) s = wr_run_each(&x->claims, take_claim, x);
-  x->f->moved_bytes = capped_sum(x->f->moved_bytes, x->most.bytes);
-  wr_run_drop(&x->claims);
+  weir_status s = take_claims(x);
+  if (!s) s = no_room(x, &x->again);
+  if (!s) s = wr_run_each(&x->again, take_claim, x);
+  add_bytes(x, x->most.bytes);
+  wr_run_drop(&x->again);
   if (!s) s = no_room(x, &x->pieces);
   if (!s) s = wr_run_each(&x->pieces, take_piece, &x->gains);
   wr_gains_end(&x->gains);
