@@ -51,6 +51,7 @@ static void sort_records(char *records, size_t count, size_t size)
 /* Records in order, then `rest` that are, too, become one run. False: out of memory. */
 static bool merge_rest(char *records, size_t ordered, size_t rest, size_t size)
 {
+  if (!ordered) return true;
   char *to = records + (ordered + rest) * size, *copy = malloc(rest * size);
   if (!copy) return false;
   memcpy(copy, records + ordered * size, rest * size);
@@ -68,11 +69,12 @@ static bool merge_rest(char *records, size_t ordered, size_t rest, size_t size)
   return true;
 }
 
-/* Mostly all is in order up to some place: only what is after it is sorted. */
+/* Mostly all is in order up to some place: only what is after it is sorted, where that is less. */
 static void sort_last_run(wr_run_log *log)
 {
-  size_t size = log->size, rest = log->count - log->ordered;
   if (!log->unsorted) return;
+  if (log->ordered < log->count / 2) log->ordered = 0;
+  size_t size = log->size, rest = log->count - log->ordered;
   sort_records(log->event + log->ordered * size, rest, size);
   if (!merge_rest(log->event, log->ordered, rest, size))
     qsort(log->event, log->count, size, by_logged_time);
