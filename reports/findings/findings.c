@@ -14,6 +14,7 @@
 #include "reports/findings/judge.h"
 #include "reports/findings/source.h"
 #include "reports/findings/spread.h"
+#include "reports/findings/starts.h"
 #include "reports/import/run_log.h"
 #include "reports/model/wait_log.h"
 #include "reports/model/device_times.h"
@@ -124,6 +125,7 @@ typedef struct wr_findings_pass {
   uint64_t taken;      /* events */
   wr_finders finders;  /* of judges */
   wr_big_blocks big;
+  wr_starts starts;
   wr_pack claims;   /* in the order in which rules made them */
   uint8_t *claimed; /* owned: by event, from 1 to `events`, two bits: claimed; and once more */
   wr_run_log
@@ -964,6 +966,7 @@ static weir_status take_event(void *context, const wr_event *e)
   weir_status s = show_calls(x);
   if (!s && x->waits) s = wr_wait_take(x->waits, e);
   wr_big_blocks_take(&x->big, e);
+  wr_starts_add(&x->starts, e->id, e->start);
   return s ? s : wr_facts_take(x->pass, e);
 }
 
@@ -973,7 +976,8 @@ static weir_status begin_facts(search *x)
   x->file = wr_run_path();
   x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
   x->claimed = calloc((size_t)(x->events > 0 ? x->events : 0) / 4 + 1, sizeof(*x->claimed));
-  if (!x->file || !x->failed || !x->claimed) return no_memory(x);
+  if (!x->file || !x->failed || !x->claimed || !wr_starts_open(&x->starts, x->events))
+    return no_memory(x);
   x->claims = (wr_pack){.columns = CLAIM_COLUMNS};
   x->again =
       (wr_run_log){.trace = x->file, .size = sizeof(claim), .most = LOG_BYTES / sizeof(claim)};
@@ -1066,6 +1070,7 @@ void wr_findings_close(wr_findings_pass *x)
   wr_gains_close(&x->gains);
   wr_finders_close(&x->finders);
   wr_big_blocks_close(&x->big);
+  wr_starts_close(&x->starts);
   wr_facts_free(&x->facts);
   free(x->file);
   free(x->place_at);
@@ -1114,6 +1119,10 @@ static int by_weight(const void *left, const void *right, void *all)
 /* When an event began; -1: it is none of the trace's. */
 static weir_status find_start(search *x, int64_t event, int64_t *start)
 {
+  if (wr_starts_find(&x->starts, event, start)) {
+    if (*start >= NO_TIME) *start = -1;
+    return WEIR_OK;
+  }
   wr_case c = {.facts = &x->facts, .finders = &x->finders, .db = x->db};
   const wr_call_row *call = wr_case_call(&c, event);
   *start = !call || call->start >= NO_TIME ? -1 : call->start > 0 ? call->start : 0;

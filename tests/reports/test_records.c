@@ -1,10 +1,14 @@
 /* test_records.c: records are found by their keys and by no other, however many there are; sets
- * of ranges hold what a plain array of them holds, with few ranges and with many. */
+ * of ranges hold what a plain array of them holds, with few ranges and with many; starts of events
+ * are what they were, or not known; sorted records are as qsort() has them. */
 #include <check.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include "core/base/map.h"
 #include "reports/findings/address_set.h"
+#include "reports/base/sort.h"
 #include "reports/findings/records.h"
+#include "reports/findings/starts.h"
 
 enum { MANY = 200000, DRAWS = 40000, SPAN = 4096, LONGEST = 64, MOST = 256 };
 
@@ -126,6 +130,89 @@ START_TEST(a_set_of_ranges_holds_what_an_array_holds)
 }
 END_TEST
 
+/* ---- starts ---------------------------------------------------------------------------------- */
+
+START_TEST(starts_are_what_they_were_or_not_known)
+{
+  wr_starts x;
+  int64_t start = 0, at = 1;
+  size_t known = 0;
+  ck_assert(wr_starts_open(&x, MANY));
+  int64_t *plain = calloc(MANY + 1, sizeof(*plain));
+  ck_assert_ptr_nonnull(plain);
+  for (int64_t n = 0; n < MANY; n++, at += (int64_t)draw_below(n % 1000 ? 1000 : INT64_C(1) << 33))
+    wr_starts_add(&x, n / 8 + n % 8 * (MANY / 8), plain[n / 8 + n % 8 * (MANY / 8)] = at);
+  for (int64_t n = 0; n < MANY; n++) {
+    if (!wr_starts_find(&x, n, &start)) continue;
+    ck_assert_int_eq(start, plain[n]);
+    known++;
+  }
+  ck_assert_uint_gt(known, MANY / 2);
+  ck_assert_uint_lt(known, MANY); /* some are too far from the first that is near them */
+  ck_assert(!wr_starts_find(&x, -1, &start));
+  ck_assert(!wr_starts_find(&x, MANY + 1, &start));
+  wr_starts_add(&x, MANY + 1, 5);
+  wr_starts_close(&x);
+  ck_assert(wr_starts_open(&x, WR_STARTS_MOST));
+  wr_starts_add(&x, 5, 5);
+  ck_assert(!wr_starts_find(&x, 5, &start));
+  wr_starts_close(&x);
+  free(plain);
+}
+END_TEST
+
+/* ---- sorting --------------------------------------------------------------------------------- */
+
+typedef struct sorted_one {
+  uint64_t place; /* before they are sorted */
+  int64_t number;
+  uint32_t rest;
+} sorted_one;
+
+static int by_number_and_place(const void *left, const void *right)
+{
+  const sorted_one *a = left, *b = right;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  return a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* How numbers lie: all over, in order but for some, nearly all in one place, few of them, at the ends. */
+static int64_t number_of_kind(int kind, uint64_t n)
+{
+  switch (kind) {
+  case 0:
+    return (int64_t)draw_below(1U << 30) - 1000;
+  case 1:
+    return (int64_t)(n * 3 + draw_below(100));
+  case 2:
+    return n % 1000 ? (int64_t)draw_below(50000) : (int64_t)draw_below(1U << 30) << 12;
+  case 3:
+    return (int64_t)draw_below(3);
+  default:
+    return n % 2 ? INT64_MAX - (int64_t)draw_below(1000) : INT64_MIN + (int64_t)draw_below(1000);
+  }
+}
+
+START_TEST(sorted_records_are_as_qsort_has_them)
+{
+  static const size_t counts[] = {0, 255, 256, 300, 5000, 70000};
+  for (int i = 0; i < 30; i++) {
+    size_t count = counts[i % 6];
+    sorted_one *a = calloc(count + 1, sizeof(*a)), *b = calloc(count + 1, sizeof(*b));
+    ck_assert(a && b);
+    for (size_t n = 0; n < count; n++)
+      a[n] = b[n] = (sorted_one){n, number_of_kind(i / 6, n), (uint32_t)n};
+    bool sorted = wr_sort_records(a, count, sizeof(*a), offsetof(sorted_one, number));
+    ck_assert(sorted || count < 256 || i / 6 > 1);
+    if (sorted) qsort(b, count, sizeof(*b), by_number_and_place);
+    for (size_t n = 0; n < count; n++)
+      ck_assert(a[n].place == b[n].place && a[n].number == b[n].number && a[n].rest == b[n].rest);
+    free(a);
+    free(b);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/records");
@@ -134,6 +221,8 @@ int main(void)
   tcase_add_test(t, records_are_found_by_their_keys);
   tcase_add_test(t, keys_that_are_alike_are_told_apart);
   tcase_add_test(t, a_set_of_ranges_holds_what_an_array_holds);
+  tcase_add_test(t, starts_are_what_they_were_or_not_known);
+  tcase_add_test(t, sorted_records_are_as_qsort_has_them);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
