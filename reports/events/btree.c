@@ -195,8 +195,8 @@ static void make_form(wr_record_form *f, const wr_btree *t, const uint8_t *heade
   f->bytes = value;
 }
 
-/* The form of a record of `bytes` at `record`; NULL: it is odd. A header's first byte is its length, so that its bytes are
- * all the key. */
+/* The form of a record of `bytes` at `record`; NULL: it is odd. A header's first byte is its
+ * length, so that its bytes are all the key. */
 static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
 {
   const uint8_t *at = record;

@@ -100,13 +100,13 @@ wr_btree_step wr_btree_seek(wr_btree_walk *w, int64_t id);
 /* To the next row. */
 wr_btree_step wr_btree_next(wr_btree_walk *w);
 
-/* To the row of that number, of a walk that is here_and_there; or to one of another number, or the end, where there is none.
- * Nothing but this is called then. */
+/* To the row of that number, of a walk that is here_and_there; or to one of another number, or
+ * the end, where there is none. Nothing but this is called then. */
 wr_btree_step wr_btree_find(wr_btree_walk *w, int64_t id);
 
-/* The next rows of the page at hand, `most` at most, as if wr_btree_next() had been called for each: of each its number,
- * then its columns, 0 where there is none. Returns how many; 0: wr_btree_next() is to be called, which goes on to the next
- * page, or finds what is wrong. */
+/* The next rows of the page at hand, `most` at most, as if wr_btree_next() had been called for
+ * each: of each its number, then its columns, 0 where there is none. Returns how many; 0:
+ * wr_btree_next() is to be called, which goes on to the next page, or finds what is wrong. */
 size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t most);
 
 void wr_btree_close(wr_btree_walk *w);

@@ -39,7 +39,8 @@ bool wr_rows_find(wr_row_walk *r, int64_t id);
 /* False: there is no more, or r->status has gone wrong: wr_rows_close() returns that. */
 bool wr_rows_next(wr_row_walk *r);
 
-/* Several: of each its number, then its columns, 0 where one is NULL. Returns how many, `most` at most; 0: as false above. */
+/* Several: of each its number, then its columns, 0 where one is NULL. Returns how many, `most`
+ * at most; 0: as false above. */
 size_t wr_rows_some(wr_row_walk *r, int64_t *rows, size_t most);
 weir_status wr_rows_close(wr_row_walk *r);
 

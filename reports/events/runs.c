@@ -130,7 +130,8 @@ static weir_status open_run(run_merge *m)
   return st;
 }
 
-/* The event up to which the first source can be read: of the others the earliest; NULL: there is none. */
+/* The event up to which the first source can be read: of the others the earliest; NULL: there is
+ * none. */
 static const wr_event *next_of_others(const run_merge *m)
 {
   const wr_event *next = NULL;
@@ -141,7 +142,8 @@ static const wr_event *next_of_others(const run_merge *m)
   return next;
 }
 
-/* The earliest events are taken, all of one run, up to that of another or to where the next run begins. */
+/* The earliest events are taken, all of one run, up to that of another or to where the next run
+ * begins. */
 static weir_status step_merge(run_merge *m, wr_event_fn take, void *context)
 {
   run_source *s = m->source[0];

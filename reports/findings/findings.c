@@ -128,8 +128,7 @@ typedef struct wr_findings_pass {
   wr_starts starts;
   wr_pack claims;   /* in the order in which rules made them */
   uint8_t *claimed; /* owned: by event, from 1 to `events`, two bits: claimed; and once more */
-  wr_run_log
-      again; /* claims of events that several claims are of, and of those that are none of the trace's */
+  wr_run_log again; /* claims of events that several are of, or that are none of the trace's */
   wr_run_log pieces;
   char *file;    /* owned: the begin of the name of their files */
   limit *limits; /* owned: of the groups of all rules */
@@ -325,7 +324,8 @@ static group *group_of(search *x, const row *r, size_t *at)
   return &x->groups[*at];
 }
 
-/* Remembers that the event is claimed. Of an event that no trace has nothing is: add_up() sorts its claims. */
+/* Remembers that the event is claimed. Of an event that no trace has nothing is: add_up() sorts
+ * its claims. */
 static void note_claimed(search *x, int64_t event)
 {
   if (event < 1 || event > x->events) return;
@@ -1144,7 +1144,8 @@ static void add_bytes(search *x, uint64_t bytes)
   x->f->moved_bytes = capped_sum(x->f->moved_bytes, bytes);
 }
 
-/* An event's bytes are moved once, whatever finds it. What no event has began apart from all others. */
+/* An event's bytes are moved once, whatever finds it. What no event has began apart from all
+ * others. */
 static weir_status take_claim(void *context, const void *record)
 {
   search *x = context;

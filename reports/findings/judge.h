@@ -95,10 +95,12 @@ bool wr_case_of_weir(const wr_case *c, const wr_common *t);
 const wr_wait_row *wr_case_wait(wr_case *c, int64_t event);
 bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row);
 
-/* Bits of that row, WR_WAIT_* (wait_rows.h): a tenth of the time. 0: there is none, or nothing is known. */
+/* Bits of that row, WR_WAIT_* (wait_rows.h): a tenth of the time. 0: there is none, or nothing
+ * is known. */
 unsigned wr_case_wait_bits(wr_case *c, int64_t event);
 
-/* The next row, by id, of which those bits of the mask are set, valid until the next one; NULL: that was the last one. */
+/* The next row, by id, of which those bits of the mask are set, valid until the next one; NULL:
+ * that was the last one. */
 const wr_wait_row *wr_case_next_wait(wr_case *c, unsigned mask, unsigned bits);
 
 /* The call of that number, valid until the next one: 0.15 us. NULL: there is none. */

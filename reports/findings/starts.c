@@ -21,7 +21,8 @@ void wr_starts_close(wr_starts *x)
   *x = (wr_starts){0};
 }
 
-/* The first that comes is the earliest; 0: none has come. What began at 0 or before is looked for elsewhere. */
+/* The first that comes is the earliest; 0: none has come. What began at 0 or before is looked
+ * for elsewhere. */
 void wr_starts_add(wr_starts *x, int64_t event, int64_t start)
 {
   if ((uint64_t)event >= x->count || start <= 0) return;

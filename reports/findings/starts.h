@@ -1,7 +1,7 @@
 /* starts.h: when events began, by their numbers: what a walk in order of time has passed by.
  *
- * Events whose numbers are near each other began near each other, so that four bytes each are enough: ns from the first of
- * some dozens on. */
+ * Events whose numbers are near each other began near each other, so that four bytes each are
+ * enough: ns from the first of some dozens on. */
 #ifndef WEIR_REPORTS_FINDINGS_STARTS_H
 #define WEIR_REPORTS_FINDINGS_STARTS_H
 

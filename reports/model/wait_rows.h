@@ -35,8 +35,9 @@ enum {
 
 typedef struct wr_wait_rows wr_wait_rows;
 
-/* New; `path`: begin of a file's path, borrowed until the rows are put in order; `last`: the highest id there may be, as far as
- * is known: with others rows are found in more time. NULL: out of memory. */
+/* New; `path`: begin of a file's path, borrowed until the rows are put in order; `last`: the
+ * highest id there may be, as far as is known: with others rows are found in more time. NULL:
+ * out of memory. */
 wr_wait_rows *wr_wait_rows_new(const char *path, int64_t last);
 void wr_wait_rows_free(wr_wait_rows *r);
 
@@ -68,12 +69,12 @@ weir_status wr_wait_first(wr_wait_reader *x);
 weir_status wr_wait_next(wr_wait_reader *x);
 weir_status wr_wait_find(wr_wait_reader *x, int64_t id);
 
-/* The bits of an id's row; 0: there is none, or nothing is known. No row need be read for it: mostly a byte an id is kept.
- * Errors: ENOMEM, EIO. */
+/* The bits of an id's row; 0: there is none, or nothing is known. No row need be read for it:
+ * mostly a byte an id is kept. Errors: ENOMEM, EIO. */
 weir_status wr_wait_bits(wr_wait_reader *x, int64_t id, unsigned *bits);
 
-/* To the first row of which those bits of the mask are set, not 0 all of them; or to the next after the one at hand, which
- * was such a row. None: `over`. Errors: ENOMEM, EIO. */
+/* To the first row of which those bits of the mask are set, not 0 all of them; or to the next
+ * after the one at hand, which was such a row. None: `over`. Errors: ENOMEM, EIO. */
 weir_status wr_wait_next_of(wr_wait_reader *x, unsigned mask, unsigned bits, bool first);
 
 void wr_wait_reader_free(wr_wait_reader *x);

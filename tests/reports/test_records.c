@@ -176,7 +176,8 @@ static int by_number_and_place(const void *left, const void *right)
   return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* How numbers lie: all over, in order but for some, nearly all in one place, few of them, at the ends. */
+/* How numbers lie: all over, in order but for some, nearly all in one place, few of them, at the
+ * ends. */
 static int64_t number_of_kind(int kind, uint64_t n)
 {
   switch (kind) {
