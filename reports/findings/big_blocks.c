@@ -17,7 +17,8 @@ enum {
   WORK = 64,
   ALLOC = 128,
   FREE = 256,
-  BITS = 9
+  WAITS = 512, /* the host has waited for its stream, or the device */
+  BITS = 10
 };
 
 enum { MOST_LIVING = 256 };
@@ -26,10 +27,11 @@ typedef struct big_process {
   int64_t id, end; /* ns, of the run */
   int64_t due;
   uint64_t operations, launches[WR_HOST + 1]; /* launches: by device, WR_HOST not known */
-  uint64_t all_launches;
-  bool peers;         /* its devices may use each other's memory */
-  int64_t work_until; /* the latest end of work so far */
-  size_t unworked;    /* blocks that live, and have seen no work yet */
+  uint64_t all_launches, known_launches;      /* known_launches: in no other number */
+  bool peers;                                 /* its devices may use each other's memory */
+  int64_t work_until;                         /* the latest end of work so far */
+  size_t unworked;                            /* blocks that live, and have seen no work yet */
+  size_t pending;                             /* blocks, at most */
 } big_process;
 
 typedef struct list { /* the largest first, then by alloc */
@@ -89,6 +91,15 @@ static weir_status take_process(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+static bool host_waits(const wr_template *t)
+{
+  bool waits =
+      t->kind == WEIR_EV_SYNC && (t->copy == WEIR_SYNC_STREAM || t->copy == WEIR_SYNC_CONTEXT);
+  bool brings =
+      t->kind == WEIR_EV_COPY && t->copy == WEIR_COPY_DTOH && !(t->flags & WEIR_EVF_ASYNC);
+  return t->done && (waits || brings);
+}
+
 static uint32_t what_of(const wr_template *t)
 {
   bool copy = t->kind == WEIR_EV_COPY, moves = copy || t->kind == WEIR_EV_MEMSET;
@@ -98,7 +109,7 @@ static uint32_t what_of(const wr_template *t)
          (copy ? COPY : 0U) | (copy && t->copy == WEIR_COPY_HTOD ? UPLOAD : 0U) |
          (moves ? MOVES : 0U) | (launch || t->captured ? WORK : 0U) |
          (t->kind == WEIR_EV_ALLOC && t->done ? ALLOC : 0U) |
-         (t->kind == WEIR_EV_FREE && t->done ? FREE : 0U);
+         (t->kind == WEIR_EV_FREE && t->done ? FREE : 0U) | (host_waits(t) ? WAITS : 0U);
 }
 
 /* The place of a process, from 1; 0: the trace has no row of it. */
@@ -240,6 +251,7 @@ static void end_idle(const big_process *p, wr_big_block *b, int64_t next)
   b->longest.next = next;
   b->longest.operations = p->operations - b->now.operations;
   b->longest.launches = launches_of(p, b) - b->now.launches;
+  b->longest.others = p->known_launches - b->now.others;
 }
 
 static void use_block(wr_big_block *b, int64_t from, int64_t until)
@@ -269,6 +281,7 @@ static int64_t bring_up(big_process *p, wr_big_block *b, int64_t time)
     b->counted = true;
     b->now.operations = p->operations;
     b->now.launches = launches_of(p, b);
+    b->now.others = p->known_launches;
   }
   return b->counted ? INT64_MAX : b->now.since;
 }
@@ -379,7 +392,8 @@ static void name_block(big_process *p, wr_big_block *b, const call_time *c, uint
 {
   if (what & MOVES) use_block(b, c->start, c->end);
   end_idle(p, b, c->start);
-  if (c->start == b->now_from && c->end < b->now.since) return;
+  if (b->pending) b->now.upload = what & UPLOAD;
+  if (b->pending || (c->start == b->now_from && c->end < b->now.since)) return;
   b->now = (wr_idle_time){.since = c->end, .upload = what & UPLOAD};
   b->now_from = c->start;
   b->counted = false;
@@ -403,25 +417,66 @@ static void find_named(wr_big_state *x, big_process *p, const wr_event *e, const
   }
 }
 
-/* A launch is handed the block: its kernel may use it from now on. */
-static void hand_block(const big_process *p, wr_big_block *b, const call_time *c)
+/* A launch is handed the block: its kernel may use it until the host has waited for it. */
+static void hand_block(big_process *p, wr_big_block *b, const wr_event *e, const call_time *c)
 {
+  bool alone =
+      !b->pending || (b->pending_stream == e->t->stream && b->pending_thread == e->t->thread);
   end_idle(p, b, c->start);
-  if (c->start == b->now_from && c->end < b->now.since) return;
-  b->now =
-      (wr_idle_time){.since = c->end, .operations = p->operations, .launches = launches_of(p, b)};
-  b->now_from = c->start;
-  b->counted = true;
+  b->pending_stream = alone ? e->t->stream : 0;
+  b->pending_thread = e->t->thread;
+  b->pending = b->counted = true;
+  b->now = (wr_idle_time){.since = INT64_MAX / 2};
+  b->handed++;
+  p->pending++;
 }
 
-static void see_handed(wr_big_state *x, const big_process *p, const wr_event *e, const call_time *c)
+/* Whether it is known what the launch is handed. */
+static bool see_handed(wr_big_state *x, big_process *p, const wr_event *e, const call_time *c)
 {
-  if (!wr_access_known(&x->access, e)) return;
+  if (!wr_access_any(&x->access) || !wr_access_known(&x->access, e)) return false;
   for (size_t i = 0; i < x->living_count; i++) {
     wr_big_block *b = &x->living[i];
     bool own = b->process == p->id && b->begun;
-    if (own && wr_access_touches(&x->access, e, b->address, b->bytes)) hand_block(p, b, c);
+    if (own && wr_access_touches(&x->access, e, b->address, b->bytes)) hand_block(p, b, e, c);
   }
+  return true;
+}
+
+static void see_launch(wr_big_state *x, big_process *p, const wr_event *e, const call_time *c)
+{
+  if (see_handed(x, p, e, c))
+    p->known_launches++;
+  else
+    p->launches[e->t->device]++, p->all_launches++;
+}
+
+/* The host has waited for a stream, or the device. A stream of the thread's own is another in each. */
+static bool wait_covers(const wr_big_block *b, const wr_template *t)
+{
+  if (t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_CONTEXT) return t->device == b->device;
+  return t->stream == b->pending_stream &&
+         (t->stream != (int64_t)WEIR_STREAM_PER_THREAD || t->thread == b->pending_thread);
+}
+
+static void see_wait(wr_big_state *x, big_process *p, const wr_event *e, const call_time *c)
+{
+  size_t left = 0;
+  for (size_t i = 0; i < x->living_count; i++) {
+    wr_big_block *b = &x->living[i];
+    if (b->process != p->id || !b->pending) continue;
+    bool over = wait_covers(b, e->t);
+    left += !over;
+    if (!over) continue;
+    b->pending = false;
+    b->now = (wr_idle_time){.since = c->end,
+                            .upload = b->now.upload,
+                            .operations = p->operations,
+                            .launches = launches_of(p, b),
+                            .others = p->known_launches};
+    b->now_from = c->start;
+  }
+  p->pending = left;
 }
 
 /* Work may use any block; the first in each life is noted, and the end of the last so far. */
@@ -446,10 +501,10 @@ void wr_big_blocks_take(wr_big_blocks *all, const wr_event *e)
   const call_time c = {sane_ns(e->start), sane_ns(e->start) + sane_ns(e->ns)};
   if (c.start >= p->due && bring_all_up(x, p, c.start)) drop_replaced(all, p, c.start);
   p->operations += what & OPERATION;
-  if (what & LAUNCH) p->launches[e->t->device]++, p->all_launches++;
+  if (what & LAUNCH) see_launch(x, p, e, &c);
   if (what & NAMES) find_named(x, p, e, &c, what);
   if (what & WORK) see_work(x, p, &c);
-  if (what & LAUNCH && wr_access_any(&x->access)) see_handed(x, p, e, &c);
+  if (what & WAITS && p->pending) see_wait(x, p, e, &c);
   if (what & ALLOC) begin_block(all, p, e, &c);
   if (what & FREE) free_block(all, p, e->a, c.start);
 }

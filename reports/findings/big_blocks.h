@@ -3,7 +3,7 @@
  * 22 judge by that (judge_blocks.c).
  *
  * A block is *named* by a copy, memset or other call with an address in it, and by a launch that is
- * known to be handed it (access_facts.h); *work* is what may use any memory: launches, other calls,
+ * known to be handed it (access_facts.h), up to the wait of the host that covers it; *work* is what may use any memory: launches, other calls,
  * and what is captured into a graph. Those that live are followed; of those that have ended the
  * largest are kept. Where calls alone do not tell when blocks end (resets of a device, memory of
  * graphs), none is followed. */
@@ -24,7 +24,10 @@ typedef struct wr_idle_time { /* in which no call names a block */
   int64_t since, next;        /* ns */
   bool upload;                /* it begins with a copy of the host's memory */
   uint64_t operations;        /* copies, memsets, launches and calls of the process meanwhile */
-  uint64_t launches; /* of them, launches and calls of its device, or of any that may use it */
+  uint64_t
+      launches;    /* of them, launches and calls of its device, or of any that may use it, of which
+                        it is not known what they use */
+  uint64_t others; /* launches that are known to be handed other memory */
 } wr_idle_time;
 
 typedef struct wr_big_block {
@@ -35,9 +38,12 @@ typedef struct wr_big_block {
   int device;
   int64_t first_use, last_use; /* ns; first_use > last_use: none */
   wr_idle_time longest;
+  uint64_t handed; /* launches that are known to be handed it */
   /* private */
   wr_idle_time now; /* `operations`, `launches`: of the process, when it began */
   int64_t now_from; /* when the call began with which it begins */
+  bool pending;     /* handed to a launch that the host has not waited for */
+  int64_t pending_stream, pending_thread; /* whose; 0: of several */
   bool begun, counted, worked, replaced;
 } wr_big_block;
 

@@ -37,6 +37,14 @@ static bool is_idle(const wr_case *c, const wr_big_block *b, int64_t share)
          b->peak_at >= i->since && b->peak_at <= i->next;
 }
 
+/* One of the launches meanwhile may use it. Those that are known to be handed other memory may only
+ * where the program does not hand it over: then it is in no set, or in that of its first launch. */
+static bool is_unsure(const wr_big_block *b)
+{
+  enum { HANDED_OVER = 2 };
+  return b->longest.launches || (b->longest.others && b->handed < HANDED_OVER);
+}
+
 void wr_judge_idle_object(wr_case *c)
 {
   const wr_big_block *big[WR_BIG_BLOCKS];
@@ -47,14 +55,16 @@ void wr_judge_idle_object(wr_case *c)
   size_t count = choose(c, &limit, wr_case_limit(c, "most"), big);
   for (size_t i = 0; i < count; i++) {
     const wr_big_block *b = big[i];
-    bool unsure = b->longest.launches; /* one of them may use it */
+    bool unsure = is_unsure(b);
     bool large = (int64_t)b->bytes >= bytes_unsure &&
                  (double)b->bytes >= (double)b->peak * 0.01 * (double)percent_unsure;
     if (!is_idle(c, b, limit.share) || (int64_t)b->longest.operations < operations) continue;
     if (unsure && (b->longest.upload || !large)) continue;
     wr_case_find(c, &(wr_found){.event = b->alloc,
                                 .bytes = (int64_t)b->bytes,
-                                .certainty = unsure ? WR_POSSIBLE : WR_CERTAIN});
+                                .certainty = unsure              ? WR_POSSIBLE
+                                             : b->longest.others ? WR_LIKELY
+                                                                 : WR_CERTAIN});
   }
 }
 

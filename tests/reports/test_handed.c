@@ -1,0 +1,177 @@
+/* test_handed.c: blocks that launches are handed, or not, as rule 21 judges them. A run of 10 ms: a
+ * block of 96 MiB is filled, some launches are handed it, and other work follows for the rest. */
+#include <check.h>
+#include <string.h>
+#include "reports/findings/findings.h"
+#include "reports/model/open.h"
+#include "tests/reports/synth.h"
+
+#define BLOCK UINT64_C(0x700000000000)
+#define OTHER UINT64_C(0x710000000000)
+#define LATE  UINT64_C(0x720000000000)
+
+enum {
+  BYTES = 96 << 20,
+  FIRST = 1000000, /* ns: launches of the block before; others from here on */
+  STEP = 50000,
+  LAUNCHES = 200,
+  OF_BLOCK = 1, /* sets: of the block, of the other one, of none, one whose words are lost */
+  OF_OTHER,
+  OF_NONE,
+  LOST,
+  STREAM = 0x44
+};
+
+static void launch(int thread, uint64_t at, unsigned set, uint64_t stream)
+{
+  ck_assert(synth_event(thread, at, 100,
+                        (trace_event){.kind = WEIR_EV_LAUNCH,
+                                      .api = synth_api("cuLaunchKernel"),
+                                      .a = 0x10,
+                                      .detail = (uint8_t)set,
+                                      .src_device = WEIR_DEVICE_NONE,
+                                      .stream = stream}));
+}
+
+static void move(uint64_t at, event_kind kind, copy_kind copy, uint64_t to)
+{
+  const char *name = kind == WEIR_EV_COPY ? "cuMemcpyHtoDAsync_v2" : "cuMemsetD8Async";
+  ck_assert(synth_event(0, at, 100,
+                        (trace_event){.kind = (uint8_t)kind,
+                                      .api = synth_api(name),
+                                      .flags = WEIR_EVF_ASYNC,
+                                      .a = to,
+                                      .b = 0x1000,
+                                      .bytes = 4096,
+                                      .copy_kind = (uint8_t)copy,
+                                      .src_device = WEIR_DEVICE_NONE,
+                                      .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
+                                      .stream = STREAM}));
+}
+
+static void wait_for(uint64_t at, sync_type type, uint64_t stream)
+{
+  ck_assert(synth_event(0, at, 100,
+                        (trace_event){.kind = WEIR_EV_SYNC,
+                                      .api = synth_api("cuStreamSynchronize"),
+                                      .sync_type = (uint8_t)type,
+                                      .src_device = WEIR_DEVICE_NONE,
+                                      .stream = stream}));
+}
+
+/* Blocks, sets, and what fills the block. */
+static void begin(void)
+{
+  const uint64_t words[] = {BLOCK + 4096, OTHER};
+  synth_open(synth_dir());
+  for (unsigned set = OF_BLOCK; set <= OF_OTHER; set++)
+    ck_assert(synth_extended(0, WEIR_EV_ACCESS, set, 0, &words[set - 1], sizeof(uint64_t)));
+  ck_assert(synth_extended(0, WEIR_EV_ACCESS, OF_NONE, 0, NULL, 0));
+  synth_alloc(0, 1000, 100, BLOCK, BYTES, 0, WEIR_MEM_DEVICE);
+  synth_alloc(0, 2000, 100, OTHER, 1 << 20, 0, WEIR_MEM_DEVICE);
+  move(3000, WEIR_EV_COPY, WEIR_COPY_HTOD, BLOCK);
+}
+
+/* Launches with these sets in turn, and the peak among them. */
+static void go_on(unsigned one, unsigned two)
+{
+  synth_alloc(0, FIRST, 100, LATE, 4096, 0, WEIR_MEM_DEVICE);
+  for (uint64_t i = 0; i < LAUNCHES; i++)
+    launch(0, FIRST + 1000 + i * STEP, i % 10 == 5 ? two : one, STREAM);
+}
+
+/* What rule 21 finds; -1: nothing. */
+static int found(void)
+{
+  wr_input in;
+  wr_findings f;
+  const wr_findings_settings settings = {.min = {0, -1, 0}};
+  int how = -1;
+  ck_assert_int_eq(wr_input_open(&in, synth_import_this()), WEIR_OK);
+  ck_assert_msg(wr_findings_load(&f, &in.db, &settings) == WEIR_OK, "%s", weir_error_message());
+  for (size_t i = 0; i < f.count; i++)
+    if (!strcmp(f.finding[i].rule->id, "idle-object")) {
+      ck_assert_int_eq(how, -1);
+      ck_assert_uint_eq(f.finding[i].saving_bytes, BYTES);
+      how = f.finding[i].certainty;
+    }
+  wr_findings_free(&f);
+  wr_input_close(&in);
+  return how;
+}
+
+/* Two launches of the block and a wait, then others: what each kind of these makes of it. */
+START_TEST(held_after_the_last_launch_that_was_handed_it)
+{
+  static const struct {
+    unsigned one, two;
+    int how;
+  } after[] = {{OF_OTHER, OF_NONE, WR_LIKELY},
+               {OF_OTHER, OF_BLOCK, -1},
+               {OF_OTHER, 0, WR_POSSIBLE},
+               {OF_OTHER, LOST, WR_POSSIBLE},
+               {0, 0, WR_POSSIBLE}};
+  begin();
+  launch(0, 10000, OF_BLOCK, STREAM);
+  launch(0, 20000, OF_BLOCK, STREAM);
+  wait_for(30000, WEIR_SYNC_STREAM, STREAM);
+  go_on(after[_i].one, after[_i].two);
+  ck_assert_int_eq(found(), after[_i].how);
+}
+END_TEST
+
+/* A kernel uses what it was handed until it ends, which only a wait for it shows. */
+START_TEST(in_use_until_the_host_has_waited_for_its_launch)
+{
+  begin();
+  launch(0, 10000, OF_BLOCK, STREAM);
+  launch(0, 20000, OF_BLOCK, STREAM);
+  if (_i == 1) wait_for(30000, WEIR_SYNC_STREAM, STREAM + 1);
+  if (_i == 2) wait_for(30000, WEIR_SYNC_QUERY, STREAM);
+  if (_i == 3) wait_for(30000, WEIR_SYNC_CONTEXT, 0);
+  if (_i == 4) move(30000, WEIR_EV_MEMSET, WEIR_COPY_UNKNOWN, BLOCK);
+  go_on(OF_OTHER, OF_NONE);
+  ck_assert_int_eq(found(), _i == 3 ? WR_LIKELY : -1);
+}
+END_TEST
+
+/* A stream of the thread's own is another stream in each thread. */
+START_TEST(another_threads_stream_is_another)
+{
+  begin();
+  launch(1, 10000, OF_BLOCK, WEIR_STREAM_PER_THREAD);
+  launch(_i, 20000, OF_BLOCK, WEIR_STREAM_PER_THREAD);
+  wait_for(30000, WEIR_SYNC_STREAM, WEIR_STREAM_PER_THREAD);
+  go_on(OF_OTHER, OF_NONE);
+  ck_assert_int_eq(found(), -1);
+}
+END_TEST
+
+/* It may be reached by an address in other memory: that it never was a parameter proves nothing. */
+START_TEST(a_block_that_was_hardly_handed_over_is_possible_at_most)
+{
+  begin();
+  if (_i) launch(0, 10000, OF_BLOCK, STREAM);
+  move(20000, WEIR_EV_MEMSET, WEIR_COPY_UNKNOWN, BLOCK);
+  wait_for(30000, WEIR_SYNC_STREAM, STREAM);
+  go_on(OF_OTHER, OF_NONE);
+  ck_assert_int_eq(found(), WR_POSSIBLE);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("reports/handed");
+  TCase *c = tcase_create("idle");
+  tcase_add_checked_fixture(c, NULL, synth_clean);
+  tcase_add_loop_test(c, held_after_the_last_launch_that_was_handed_it, 0, 5);
+  tcase_add_loop_test(c, in_use_until_the_host_has_waited_for_its_launch, 0, 5);
+  tcase_add_loop_test(c, another_threads_stream_is_another, 0, 2);
+  tcase_add_loop_test(c, a_block_that_was_hardly_handed_over_is_possible_at_most, 0, 2);
+  suite_add_tcase(suite, c);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
