@@ -166,7 +166,8 @@ static weir_status read_fix_condition(rule_entry *r, const line *l, word w)
 {
   if (begins(w, "at=")) return read_frames(r, l, w);
   if (begins(w, "module=")) return read_name(r->module, l, w, 7);
-  return wrong_word(l, w, "at=BUILD-ID+0xOFFSET or module=NAME");
+  if (begins(w, "function=")) return read_name(r->function, l, w, 9);
+  return wrong_word(l, w, "at=BUILD-ID+0xOFFSET, module=NAME or function=NAME");
 }
 
 static weir_status read_fix_action(rule_entry *r, line *l, unsigned proofs)

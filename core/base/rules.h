@@ -20,13 +20,14 @@
  *
  *     proof gain=1.52ms..1.71ms pairs=12 driver=13.0 date=2026-05-04 card=NVIDIA H100 80GB HBM3
  *     # cudaMalloc in step, train.cu:42
- *     fix device module=train at=9f3c01ab+0x1a2b,9f3c01ab+0x2210
+ *     fix device module=train function=step at=9f3c01ab+0x1a2b,9f3c01ab+0x2210
  *     end
  *
  * at: frames of the stack, innermost first, each the build-id of its file in hexadecimal and the
- * return address as the file has it. module: the file's name of the first frame, for messages. A
- * call that no line fits is the driver's. card: the rest of its line. Without the last line, end, the
- * file was cut short, and is refused. */
+ * return address as the file has it. module: the file's name of the first frame; function: of the
+ * place, without blanks: for messages, and to find the place in another build. card: the rest of its
+ * line. A call that no line fits is the driver's. Without the last line, end, the file was cut
+ * short, and is refused. */
 #ifndef WEIR_BASE_RULES_H
 #define WEIR_BASE_RULES_H
 

@@ -10,7 +10,7 @@ static void read_options(void)
   const char *text = getenv(name);
   bool on = true;
   if (text) process_bad_option(name, option_bool(&on, name, text));
-  access_wanted = on;
+  access_wanted = on && !process_unrecorded;
 }
 
 static const process_part options_part = {.start = read_options};

@@ -126,7 +126,7 @@ static bool stage_pageable(hook_call *c, const copy_args *a)
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
   if (a->blocking && !wait_for_stream(stream)) return false;
   staging_copy copy = {.to_device = to,
-                       .always = rule == WEIR_RULE_STAGING_ON,
+                       .always = rule == WEIR_RULE_STAGING_ON || reroute_at_places,
                        .wait = a->blocking,
                        .stream = stream,
                        .host = (char *)(uintptr_t)(to ? copy_src(a) : copy_dst(a)),

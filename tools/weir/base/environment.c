@@ -109,6 +109,16 @@ bool environment_rules(environment *e)
   return e->rules_path != NULL;
 }
 
+int environment_driver_version(const environment *e)
+{
+  char *path = e->sim_lib ? cmd_format("%s/libcuda.so.1", e->sim_lib) : cmd_format("libcuda.so.1");
+  void *driver = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  int (*ask)(int *) = NULL, version = 0;
+  free(path);
+  if (driver) *(void **)&ask = dlsym(driver, "cuDriverGetVersion");
+  return ask && ask(&version) == 0 ? version : 0;
+}
+
 void environment_fixes(environment *e)
 {
   static rule_list fixes;

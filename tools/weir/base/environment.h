@@ -47,6 +47,10 @@ bool environment_rules(environment *e);
  * program is to run as it is, after a message. */
 void environment_fixes(environment *e);
 
+/* Returns the version of the driver that programs find under this environment, as cuDriverGetVersion
+ * has it; 0: there is none. */
+int environment_driver_version(const environment *e);
+
 /* Whether the environment asks for a trace without arguments (WEIR_REDACT). */
 bool environment_redacts(void);
 

@@ -1,17 +1,18 @@
-/* prove.c: weir prove: what a finding's fix really gains, measured.
+/* prove.c: weir prove: what a fix of Weir's at a finding's place really gains, measured.
  *
- * The program is run once, observed, and its findings are looked for. Then it is run in rounds
- * (rounds.h): observed, as it is, and with each fix that Weir can make by itself, one at a time: a
- * mode and a part of what it reroutes, which the rule of the finding names
- * (reports/findings/rule.h, "prove"). A round's gain is the difference of its own two runs, so
- * that a machine that slows down slows both; recording costs both the same. A program whose own
- * output changes is refused: what a fix does to it could not be seen. */
+ * The program is run once, recorded, and its findings are looked for: a rule at a place is a
+ * candidate, and where Weir has a fix of its own for it (reports/findings/rule.h, "prove") that is
+ * tried there alone, by a file of fixes. Then the program is run in rounds (rounds.h): as it is, and
+ * with each fix that is still undecided, in an order drawn at random, recorded alike. At the end all
+ * that were proven are tried together. A round's gain is the difference of its own two runs, so
+ * that a machine that slows down slows both. A program whose own output changes is refused: what a
+ * fix does to it could not be seen. */
 #include "tools/weir/prove/prove.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/reroutes.h"
+#include "core/base/clock.h"
 #include "reports/model/open.h"
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/guess.h"
@@ -20,8 +21,12 @@ typedef struct work {
   proving p;
   char **asked; /* ids or numbers of findings; borrowed */
   unsigned asked_count;
-  rounds_way *ways;  /* owned, with their reroutes' modes */
-  const char *rules; /* NULL: none but ours */
+  const char *rules;  /* NULL: none but ours */
+  const char *output; /* where what was proven is written; NULL: nowhere */
+  const char *apply;  /* the fixes that are proven again; NULL: of findings */
+  rule_list *fixes;   /* owned: these */
+  unsigned pairs;     /* 0: until it is decided */
+  uint64_t until;     /* ns, monotonic: no round begins after it */
   bool json;
 } work;
 
@@ -60,11 +65,20 @@ static bool check_names(const cmd *c, const work *w)
   return good;
 }
 
-static proof *proof_of(proving *p, const wr_rule *rule)
+static bool same_site(const wr_finding_site *a, const wr_finding_site *b)
+{
+  if (!a || !b) return a == b;
+  return a->line == b->line && !strcmp(a->function, b->function) &&
+         (a->file && b->file ? !strcmp(a->file, b->file) : a->file == b->file);
+}
+
+/* Of a rule that Weir has no fix for, all places are one. */
+static proof *proof_of(proving *p, const wr_rule *rule, const wr_finding_site *site)
 {
   for (unsigned i = 0; i < p->count; i++)
-    if (p->proofs[i].rule == rule) return &p->proofs[i];
-  p->proofs[p->count] = (proof){.rule = rule, .verdict = PROVE_NONE};
+    if (p->proofs[i].rule == rule && (!rule->prove || same_site(p->proofs[i].site, site)))
+      return &p->proofs[i];
+  p->proofs[p->count] = (proof){.rule = rule, .site = site, .verdict = PROVE_NONE};
   return &p->proofs[p->count++];
 }
 
@@ -82,26 +96,56 @@ static bool is_asked(const work *w, const wr_rule *rule)
   return !w->asked_count;
 }
 
-/* Makes a proof for each rule that was asked for, in that order, or else for each that has
- * findings. */
+/* Adds a finding at one of its places, which has that part of it. */
+static void take_site(proving *p, const wr_finding *f, const wr_finding_site *site)
+{
+  bool part = f->sites > 1 && f->cost_ns && site;
+  double share = part ? (double)site->cost_ns / (double)f->cost_ns : 1;
+  proof *x = proof_of(p, f->rule, site);
+  if (!x->first) x->first = f;
+  x->estimate_ns += (uint64_t)((double)f->saving_ns * share);
+  x->count += part ? site->count : f->count;
+}
+
+static int by_estimate(const void *left, const void *right)
+{
+  const proof *a = left, *b = right;
+  if (a->estimate_ns != b->estimate_ns) return a->estimate_ns < b->estimate_ns ? 1 : -1;
+  return a->rule->number - b->rule->number;
+}
+
+static bool has_finding(const wr_findings *f, const wr_rule *rule)
+{
+  for (size_t i = 0; i < f->count; i++)
+    if (f->finding[i].rule == rule) return true;
+  return false;
+}
+
+/* Makes a proof for each place of each rule that was asked for, or else of each that has findings.
+ */
 static void take_findings(work *w)
 {
   proving *p = &w->p;
   const wr_findings *f = &p->findings;
-  p->proofs = cmd_alloc((f->rules.count + 1) * sizeof *p->proofs);
-  for (unsigned i = 0; i < w->asked_count; i++)
-    (void)proof_of(p, find_rule(&f->rules, w->asked[i]));
+  size_t most = w->asked_count + 1;
+  for (size_t i = 0; i < f->count; i++)
+    most += f->finding[i].sites + 1;
+  p->proofs = cmd_alloc(most * sizeof *p->proofs);
   for (size_t i = 0; i < f->count; i++) {
-    if (!is_asked(w, f->finding[i].rule)) continue;
-    proof *x = proof_of(p, f->finding[i].rule);
-    if (!x->first) x->first = &f->finding[i];
-    x->estimate_ns += f->finding[i].saving_ns;
-    x->count += f->finding[i].count;
-    x->verdict = x->rule->prove ? PROVE_NO_GAIN : PROVE_CANNOT;
+    const wr_finding *x = &f->finding[i];
+    if (!is_asked(w, x->rule)) continue;
+    for (size_t k = 0; k < x->sites; k++)
+      if (x->site[k].cost_ns || x->site[k].count || !k) take_site(p, x, &x->site[k]);
+    if (!x->sites) take_site(p, x, NULL);
   }
   for (unsigned i = 0; i < p->count; i++)
-    if (!p->proofs[i].first && is_unjudged(f, p->proofs[i].rule))
-      p->proofs[i].verdict = PROVE_UNJUDGED;
+    candidate_make(p, &p->proofs[i]);
+  qsort(p->proofs, p->count, sizeof *p->proofs, by_estimate);
+  for (unsigned i = 0; i < w->asked_count; i++) {
+    const wr_rule *rule = find_rule(&f->rules, w->asked[i]);
+    if (has_finding(f, rule)) continue;
+    proof_of(p, rule, NULL)->verdict = is_unjudged(f, rule) ? PROVE_UNJUDGED : PROVE_NONE;
+  }
 }
 
 /* Loads the findings of a trace. Those that are asked for by name are taken whatever they cost. */
@@ -109,10 +153,15 @@ static bool load_trace_findings(work *w, const char *trace)
 {
   wr_input in;
   const wr_findings_settings settings = {
-      .rules = w->rules, .min = w->asked_count ? (wr_min_cost){.share = -1} : (wr_min_cost){0}};
+      .rules = w->rules,
+      .min = w->asked_count || w->apply ? (wr_min_cost){.share = -1} : (wr_min_cost){0}};
   weir_status st = wr_input_open(&in, trace);
   if (!st) {
     st = wr_findings_load(&w->p.findings, &in.db, &settings);
+    if (!st && !spots_load(&w->p.places, &in.db)) {
+      wr_input_close(&in);
+      return false;
+    }
     wr_input_close(&in);
   }
   if (st) cmd_message("%s.", weir_error_message());
@@ -120,120 +169,243 @@ static bool load_trace_findings(work *w, const char *trace)
   return !st && !w->p.findings.unavailable;
 }
 
-/* ---- their fixes ----------------------------------------------------------------------------- */
+/* ---- fixes that are proven again -------------------------------------------------------------- */
 
-/* Returns the way that has the fix, made if there is none yet. */
-static unsigned way_of(work *w, const char *fix)
+/* Whether a line of the file is one of these of a proof, in whichever build. */
+static bool is_line_of(const rule_entry *r, const proof *x)
 {
-  size_t mode = strcspn(fix, " ");
-  unsigned bits = 0, count = w->p.r.count;
-  for (unsigned i = 1; i < count; i++)
-    if (!strcmp(w->ways[i].name, fix)) return i;
-  (void)reroutes_read(&bits, "prove", fix + mode + 1); /* checked when the rule was read */
-  w->ways[count] = (rounds_way){.name = fix,
-                                .mode = mode == strlen("strict") ? "strict" : "relaxed",
-                                .reroute = fix + mode + 1,
-                                .staged = (bits & REROUTE_STAGING) != 0};
-  return w->p.r.count++;
+  bool same = false;
+  for (unsigned i = 0; i < x->lines && !same; i++) {
+    char *function = fixes_word(x->line[i].at->function),
+         *module = fixes_word(x->line[i].at->module);
+    same =
+        r->fix == x->line[i].action && !strcmp(r->function, function) && !strcmp(r->module, module);
+    free(function), free(module);
+  }
+  return same;
 }
 
-static void take_fixes(work *w)
+/* Keeps the proofs of which the file has each line, and counts the lines that are in none. */
+static void keep_applied(work *w)
 {
   proving *p = &w->p;
-  w->ways = cmd_alloc((p->count + 1) * sizeof *w->ways);
-  w->ways[0] = (rounds_way){.name = "as it is", .mode = "observe"};
-  p->r.ways = w->ways;
-  p->r.count = 1;
-  for (unsigned i = 0; i < p->count; i++)
-    if (p->proofs[i].first && p->proofs[i].rule->prove)
-      p->proofs[i].way = way_of(w, p->proofs[i].rule->prove);
-}
-
-/* ---- what came of it ------------------------------------------------------------------------- */
-
-static int by_duration(const void *left, const void *right)
-{
-  uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-  return a < b ? -1 : a > b;
-}
-
-/* Returns the median over the rounds of a member of a way's figures, of two the lower. */
-static uint64_t median_of_rounds(const rounds *r, unsigned way, size_t member)
-{
-  uint64_t *all = cmd_alloc(r->runs * sizeof *all);
-  for (unsigned i = 0; i < r->runs; i++)
-    memcpy(&all[i], (const char *)&r->figures[way * r->runs + i] + member, sizeof *all);
-  qsort(all, r->runs, sizeof *all, by_duration);
-  uint64_t median = all[(r->runs - 1) / 2];
-  free(all);
-  return median;
-}
-
-uint64_t prove_unfixed_ns(const proving *p)
-{
-  return median_of_rounds(&p->r, 0, offsetof(run_figures, duration_ns));
-}
-
-static interval gain_of(const rounds *r, unsigned way)
-{
-  double *all = cmd_alloc(r->runs * sizeof *all);
-  for (unsigned i = 0; i < r->runs; i++)
-    all[i] = (double)r->figures[i].duration_ns - (double)r->figures[way * r->runs + i].duration_ns;
-  interval gain = interval_of(all, r->runs);
-  free(all);
-  return gain;
-}
-
-static void judge_fixes(proving *p)
-{
+  bool *is_met = cmd_alloc((w->fixes->count + 1) * sizeof *is_met);
+  unsigned kept = 0;
   for (unsigned i = 0; i < p->count; i++) {
     proof *x = &p->proofs[i];
-    if (!x->way) continue;
-    x->applied = median_of_rounds(&p->r, x->way, offsetof(run_figures, rerouted));
-    x->gain = gain_of(&p->r, x->way);
-    x->verdict = p->r.of[x->way].there ? PROVE_DIFFERS
-                 : !x->applied         ? PROVE_UNUSED
-                 : !x->gain.known      ? PROVE_NO_GAIN
-                 : x->gain.low > 0     ? PROVE_GAIN
-                 : x->gain.high < 0    ? PROVE_LOSS
-                                       : PROVE_NO_GAIN;
+    unsigned lines = 0;
+    for (unsigned k = 0; k < w->fixes->count; k++)
+      lines += is_line_of(&w->fixes->rule[k], x);
+    if (!x->lines || lines < x->lines) {
+      free(x->watched);
+      continue;
+    }
+    for (unsigned k = 0; k < w->fixes->count; k++)
+      is_met[k] |= is_line_of(&w->fixes->rule[k], x);
+    p->proofs[kept++] = *x;
   }
+  p->count = kept;
+  for (unsigned k = w->fixes->count; k-- > 0;) {
+    if (is_met[k]) continue;
+    p->gone++;
+    p->gone_line = w->fixes->rule[k].line;
+  }
+  free(is_met);
+}
+
+/* ---- ways ------------------------------------------------------------------------------------ */
+
+static bool same_lines(const proof *a, const proof *b)
+{
+  bool same = a->lines == b->lines;
+  for (unsigned i = 0; same && i < a->lines; i++)
+    same = a->line[i].action == b->line[i].action && a->line[i].at == b->line[i].at;
+  return same;
+}
+
+/* Adds a way with the fixes of these proofs. Returns false after a message. */
+static bool add_way(proving *p, const char *name, const proof *const *list)
+{
+  unsigned way = p->r.count;
+  char *file = cmd_format("fixes-%u", way);
+  p->files[way] = rounds_file(&p->r, file);
+  free(file);
+  p->ways[way] = (rounds_way){.name = name, .mode = "fixes", .apply = p->files[way]};
+  p->r.count++;
+  return fixes_write(p->files[way], p, list, false);
+}
+
+/* Gives each proof that has a fix its way: one of its own, or that of another with the same fix. */
+static bool take_ways(proving *p)
+{
+  p->ways[0] = (rounds_way){.name = "as it is", .mode = "observe"};
+  p->r.ways = p->ways;
+  p->r.count = 1;
+  for (unsigned i = 0; i < p->count; i++) {
+    proof *x = &p->proofs[i];
+    const proof *const list[] = {x, NULL};
+    if (x->verdict != PROVE_NO_GAIN || !x->lines) continue;
+    for (unsigned k = 0; k < i && !x->way; k++)
+      if (p->proofs[k].way && same_lines(&p->proofs[k], x)) x->way = p->proofs[k].way;
+    if (x->way) continue;
+    if (p->r.count > PROVE_WAYS) {
+      x->verdict = PROVE_LEFT;
+      continue;
+    }
+    x->way = p->r.count;
+    if (!add_way(p, x->rule->id, list)) return false;
+  }
+  return true;
+}
+
+/* ---- the runs -------------------------------------------------------------------------------- */
+
+/* Measures what a run has at the places of the proofs that it is a run of. */
+static bool look_at_run(void *context, unsigned way, unsigned run, const char *trace)
+{
+  proving *p = context;
+  const spot_place **sets = cmd_alloc((p->count + 1) * sizeof *sets);
+  unsigned *lengths = cmd_alloc((p->count + 1) * sizeof *lengths);
+  for (unsigned i = 0; i <= p->count; i++) {
+    const proof *x = i < p->count ? &p->proofs[i] : &p->all;
+    sets[i] = x->watched;
+    lengths[i] = x->way && (!way || way == x->way) ? x->watched_count : 0;
+  }
+  spot_figures *to = &p->figures[((size_t)way * p->r.runs + run) * (p->count + 1)];
+  bool good = spots_measure(to, trace, sets, lengths, p->count + 1);
+  free(sets), free(lengths);
+  return good;
+}
+
+/* Runs rounds of the program as it is and of the proofs that are not decided, until all are, the
+ * time is up, or there were enough. Returns 0, or the status to end with. */
+static int run_pairs(work *w, proof *list, unsigned count, unsigned from)
+{
+  proving *p = &w->p;
+  unsigned most = w->pairs ? w->pairs : p->r.runs - from;
+  for (unsigned run = from; run < from + most; run++) {
+    bool wanted[PROVE_WAYS + 2] = {false}, any = false;
+    for (unsigned i = 0; i < count; i++)
+      if (list[i].way && (w->pairs || !list[i].decided)) wanted[list[i].way] = any = true;
+    if (!any || (!w->pairs && run > from && clock_monotonic_ns() > w->until)) break;
+    wanted[0] = true;
+    int status = rounds_round(&p->r, run, wanted);
+    if (status || p->r.varies.there) return status;
+    for (unsigned i = 0; i < count; i++) {
+      if (!list[i].way || !wanted[list[i].way]) continue;
+      list[i].pairs++;
+      proof_judge(p, &list[i]);
+    }
+  }
+  return 0;
+}
+
+static void watch_too(proof *all, const proof *x)
+{
+  for (unsigned i = 0; i < x->watched_count; i++) {
+    all->watched =
+        cmd_grow(all->watched, &all->watched_room, all->watched_count, sizeof *all->watched);
+    all->watched[all->watched_count++] = x->watched[i];
+  }
+}
+
+/* All that were proven, together: where there are several ways. */
+static int run_all(work *w)
+{
+  proving *p = &w->p;
+  const proof **list = cmd_alloc((p->count + 1) * sizeof *list);
+  unsigned n = 0, ways = 0;
+  int status = 0;
+  for (unsigned i = 0; i < p->count; i++) {
+    const proof *x = &p->proofs[i];
+    if (x->pairs > p->from) p->from = x->pairs;
+    if (x->verdict != PROVE_GAIN) continue;
+    ways += !n || list[n - 1]->way != x->way;
+    list[n++] = x;
+    watch_too(&p->all, x);
+  }
+  if (ways > 1 && p->from < p->r.runs) {
+    p->all.way = p->r.count;
+    status = add_way(p, "all together", list) ? run_pairs(w, &p->all, 1, p->from) : CMD_FAILED;
+  }
+  free(list);
+  return status;
+}
+
+static int run_rounds(work *w)
+{
+  proving *p = &w->p;
+  unsigned ways = p->r.count;
+  enum { MOST = 400 };
+  p->r.runs = w->pairs ? 2 * w->pairs : MOST;
+  p->figures = cmd_alloc((size_t)(ways + 1) * p->r.runs * (p->count + 1) * sizeof *p->figures);
+  p->r.look = look_at_run;
+  p->r.context = p;
+  p->r.count++; /* room for the last way */
+  rounds_start(&p->r);
+  p->r.count--;
+  int status = run_pairs(w, p->proofs, p->count, 0);
+  if (!status && !p->r.varies.there) status = run_all(w);
+  rounds_over(&p->r);
+  p->reached = !status && !p->r.varies.there;
+  return status;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* Writes the file of what was proven, unless all of it together is something else. */
+static bool write_proven(const work *w)
+{
+  const proving *p = &w->p;
+  const proof **list = cmd_alloc((p->count + 1) * sizeof *list);
+  unsigned n = 0;
+  bool apart = p->all.way && (p->all.verdict == PROVE_DIFFERS || p->all.verdict == PROVE_LOSS);
+  for (unsigned i = 0; i < p->count; i++)
+    if (p->proofs[i].verdict == PROVE_GAIN) list[n++] = &p->proofs[i];
+  bool good = true;
+  if (!n || apart)
+    cmd_message("%s is not written: %s.", w->output,
+                n ? "what was proven one by one is no gain together" : "nothing was proven");
+  else
+    good = fixes_write(w->output, p, list, true);
+  free(list);
+  return good;
+}
+
 static int print_proofs(const work *w)
 {
   const proving *p = &w->p;
-  bool good = !p->r.end && !p->r.varies.there;
+  bool good = !p->r.end && !p->r.varies.there && !p->gone;
   for (unsigned i = 0; i < p->count; i++)
-    good &= p->proofs[i].verdict != PROVE_DIFFERS;
+    good &= w->apply ? p->proofs[i].verdict == PROVE_GAIN : p->proofs[i].verdict != PROVE_DIFFERS;
+  good &= !p->all.way || p->all.verdict != PROVE_DIFFERS;
   if (!w->json) {
     prove_print_text(p);
   } else if (!prove_print_json(p)) {
-    cmd_message("cannot print the proofs.");
+    cmd_message("cannot print what was proven.");
     return CMD_FAILED;
   }
+  if (w->output && !write_proven(w)) return CMD_FAILED;
   return good ? 0 : CMD_FAILED;
 }
 
+/* Runs the program as often as it needs. Returns the status to end with. */
 static int prove_all(work *w)
 {
+  static const rounds_way recorded = {.name = "as it is", .mode = "observe"};
   proving *p = &w->p;
   char *trace = NULL;
-  const rounds_way recorded = {.name = "as it is", .mode = "observe"};
   p->r.ways = &recorded, p->r.count = 1;
   int status = rounds_begin(&p->r) ? rounds_record(&p->r, &trace) : CMD_FAILED;
   if (!status && !p->r.end && !load_trace_findings(w, trace)) status = CMD_FAILED;
   free(trace);
   if (status) return status;
+  p->driver = environment_driver_version(&p->r.sim);
+  p->simulated = p->r.sim.sim || (p->places.card && strstr(p->places.card, "Software Device"));
   take_findings(w);
-  take_fixes(w);
-  if (p->r.count > 1 && !p->r.end) {
-    status = rounds_run(&p->r);
-    p->reached = !status && !p->r.varies.there;
-  }
-  if (p->reached) judge_fixes(p);
+  if (w->apply) keep_applied(w);
+  if (!take_ways(p)) return CMD_FAILED;
+  if (p->r.count > 1 && !p->r.end) status = run_rounds(w);
   return status ? status : print_proofs(w);
 }
 
@@ -246,6 +418,31 @@ static int program_place(int argc, char **argv)
   return at;
 }
 
+static void clear_work(work *w)
+{
+  proving *p = &w->p;
+  rounds_end(&p->r);
+  wr_findings_free(&p->findings);
+  spots_free(&p->places);
+  for (unsigned i = 0; i < p->count; i++)
+    free(p->proofs[i].watched);
+  for (unsigned i = 0; i < PROVE_WAYS + 2; i++)
+    free(p->files[i]);
+  free(p->all.watched);
+  free(p->proofs);
+  free(p->figures);
+  free(w->fixes);
+}
+
+static bool read_applied(work *w)
+{
+  if (!w->apply) return true;
+  w->fixes = cmd_alloc(sizeof *w->fixes);
+  if (fix_list_read(w->fixes, w->apply) == WEIR_OK) return true;
+  cmd_message("%s.", weir_error_message());
+  return false;
+}
+
 int prove_main(const cmd *c, int argc, char **argv)
 {
   work w = {.p.r = {.command = "prove", .steady = true}};
@@ -253,17 +450,19 @@ int prove_main(const cmd *c, int argc, char **argv)
   cmd_line line = {.read = environment_read_sim, .context = &w.p.r.sim};
   int at = cmd_parse(c, split, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
-  w.p.r.runs = (unsigned)cmd_number_of(&line, OPT_PAIRS, 5);
+  w.pairs = (unsigned)cmd_number_of(&line, OPT_PAIRS, 0);
+  w.until = clock_monotonic_ns() + (uint64_t)cmd_number_of(&line, OPT_TIME, 60) * 1000000000;
   w.json = line.value[OPT_TEXT_OR_JSON].number;
   w.rules = line.value[OPT_RULES].text;
+  w.output = line.value[OPT_PROVE_OUTPUT].text;
+  w.apply = line.value[OPT_PROVE_APPLY].text;
   if (split + 1 >= argc) return cmd_usage(c, "which program? '-- PROGRAM' is missing");
   w.asked = argv + at, w.asked_count = (unsigned)(split - at);
+  if (w.apply && w.asked_count)
+    return cmd_usage(c, "--apply names the fixes: no FINDING beside it");
   w.p.r.argv = argv + split + 1; /* NULL-terminated, as argv is */
   if (!check_names(c, &w)) return CMD_USAGE;
-  int status = prove_all(&w);
-  rounds_end(&w.p.r);
-  wr_findings_free(&w.p.findings);
-  free(w.p.proofs);
-  free(w.ways);
+  int status = read_applied(&w) ? prove_all(&w) : CMD_FAILED;
+  clear_work(&w);
   return status;
 }

@@ -88,10 +88,8 @@ __attribute__((noreturn)) static void become_run(const rounds *w, unsigned way, 
   argv[at++] = cmd_format("weir");
   argv[at++] = cmd_format("run");
   argv[at++] = cmd_format("--output=%s/trace.db", w->folder);
-  argv[at++] = cmd_format("--mode=%s", y->mode);
-  if (y->reroute) argv[at++] = cmd_format("--reroute=%s", y->reroute);
+  argv[at++] = y->apply ? cmd_format("--apply=%s", y->apply) : cmd_format("--mode=%s", y->mode);
   if (!w->recording) argv[at++] = cmd_format("--stacks=off");
-  if (y->staged) (void)setenv("WEIR_STAGING", "on", 1);
   if (w->sim.sim)
     argv[at++] = w->sim.sim_asked ? cmd_format("--sim=%s", w->sim.sim_asked) : cmd_format("--sim");
   argv[at++] = cmd_format("--");
@@ -253,6 +251,8 @@ static int run_way(rounds *w, unsigned way, unsigned run, run_figures *f)
     cmd_message("%s.", weir_error_message());
     status = CMD_FAILED;
   }
+  if (!status && w->look && w->ways[way].mode && !w->look(w->context, way, run, trace))
+    status = CMD_FAILED;
   if (!status && is_first) w->end = e.status;
   if (!status && !is_first) compare_run(w, way, run, e.status, first, out);
   if (!status && ((is_first && e.status) || e.status != w->end)) show_output(err);
@@ -306,10 +306,10 @@ static load load_now(void)
   return l;
 }
 
-static double share_of_others(load from)
+static double share_of_others(const rounds *w)
 {
   load to = load_now();
-  double all = to.all - from.all, others = to.busy - from.busy - (to.own - from.own);
+  double all = to.all - w->load_all, others = to.busy - to.own - w->load_others;
   if (all < 0.1) return -1; /* too short for the kernel's ticks */
   return others > 0 ? others / all : 0;
 }
@@ -344,7 +344,6 @@ int rounds_record(rounds *w, char **trace)
   w->recording = true;
   if (cmd_chatty()) cmd_message("%s, recorded ...", w->ways[0].name);
   int status = run_way(w, 0, 0, &ignored);
-  w->recording = false;
   char *made = in_folder(w, "trace.db");
   *trace = in_folder(w, "recorded.db");
   if (!status && rename(made, *trace)) {
@@ -355,14 +354,53 @@ int rounds_record(rounds *w, char **trace)
   return status;
 }
 
-int rounds_run(rounds *w)
+void rounds_start(rounds *w)
 {
-  load before = load_now();
+  load now = load_now();
+  w->load_all = now.all, w->load_others = now.busy - now.own;
   w->figures = cmd_alloc((size_t)w->count * w->runs * sizeof *w->figures);
   w->of = cmd_alloc(w->count * sizeof *w->of);
+  w->drawn = clock_monotonic_ns();
+}
+
+void rounds_over(rounds *w)
+{
+  w->others = share_of_others(w);
+}
+
+int rounds_run(rounds *w)
+{
+  rounds_start(w);
   int status = run_every_round(w);
-  w->others = share_of_others(before);
+  rounds_over(w);
   return status;
+}
+
+static unsigned draw_below(rounds *w, unsigned n)
+{
+  w->drawn = w->drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (unsigned)((w->drawn >> 33) % n);
+}
+
+int rounds_round(rounds *w, unsigned run, const bool *wanted)
+{
+  unsigned *order = cmd_alloc(w->count * sizeof *order), left = 0;
+  int status = 0;
+  for (unsigned i = 0; i < w->count; i++)
+    if (wanted[i]) order[left++] = i;
+  while (left && !status && !(w->steady && w->varies.there)) {
+    unsigned at = draw_below(w, left), way = order[at];
+    order[at] = order[--left];
+    if (cmd_chatty()) cmd_message("%s, run %u ...", w->ways[way].name, run + 1);
+    status = run_way(w, way, run, &w->figures[(size_t)way * w->runs + run]);
+  }
+  free(order);
+  return status;
+}
+
+char *rounds_file(const rounds *w, const char *name)
+{
+  return in_folder(w, name);
 }
 
 void rounds_end(rounds *w)

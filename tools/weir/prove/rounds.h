@@ -16,10 +16,9 @@
 enum { ROUNDS_MOST = 1000 };
 
 typedef struct rounds_way {
-  const char *name;    /* borrowed; for people */
-  const char *mode;    /* of weir run; NULL: without Weir. Borrowed */
-  const char *reroute; /* of weir run --reroute; NULL: as it is. Borrowed */
-  bool staged;         /* pageable copies are staged whatever was measured */
+  const char *name;  /* borrowed; for people */
+  const char *mode;  /* of weir run; NULL: without Weir. Borrowed */
+  const char *apply; /* of weir run --apply; then there is no mode's option. Borrowed */
 } rounds_way;
 
 /* Where the stdout of one run first differs from that of the first run. */
@@ -37,8 +36,11 @@ typedef struct rounds {
   char **argv;            /* borrowed; the program and its arguments */
   environment sim;        /* the software device, or nothing */
   const rounds_way *ways; /* borrowed; the first is what the others must equal */
-  unsigned count, runs;   /* ways; rounds */
-  bool steady;            /* no round is worth it once the program's own output varies */
+  unsigned count, runs;   /* ways; rounds, at most */
+  /* Is shown each run that left a trace, while that is there; false: ends the rounds. NULL: none. */
+  bool (*look)(void *context, unsigned way, unsigned run, const char *trace);
+  void *context; /* of look */
+  bool steady;   /* no round is worth it once the program's own output varies */
   /* what comes of it: */
   run_figures *figures; /* [count * runs], by way; owned */
   int end;              /* wait status of the first run */
@@ -47,8 +49,10 @@ typedef struct rounds {
   difference differs;   /* of another way's */
   difference *of;       /* [count]: of each way's; owned */
   /* within: */
-  char *folder;          /* of traces and outputs; owned */
-  bool begun, recording; /* there was a run; it keeps stacks */
+  char *folder;                 /* of traces and outputs; owned */
+  bool begun, recording;        /* there was a run; all keep stacks */
+  double load_all, load_others; /* s of all processors, and of others', at the start */
+  uint64_t drawn;               /* what the last order was drawn from */
 } rounds;
 
 /* Begins rounds, once command, argv and sim are set. Returns false after a message. rounds_end() is
@@ -61,6 +65,16 @@ int rounds_record(rounds *w, char **trace);
 
 /* Runs all rounds. Returns 0, or the status to end with, after a message. */
 int rounds_run(rounds *w);
+
+/* Begins the same for rounds that are run one at a time; rounds_round() runs the ways that are
+ * `wanted` in an order drawn at random, as round `run`; rounds_over() ends them. A message comes
+ * before a status other than 0. */
+void rounds_start(rounds *w);
+int rounds_round(rounds *w, unsigned run, const bool *wanted);
+void rounds_over(rounds *w);
+
+/* Returns a file in the folder of the rounds (new). */
+char *rounds_file(const rounds *w, const char *name);
 
 /* Removes what was made; dies of the signal that stopped the rounds, if one did. */
 void rounds_end(rounds *w);
