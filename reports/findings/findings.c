@@ -505,8 +505,9 @@ static weir_status make_finding(search *x, const wr_rule *rule, const group *g, 
 {
   wr_finding *f = new_finding(x, rule, all);
   weir_status s = f ? WEIR_OK : no_memory(x);
+  size_t made = f && !all->removed ? f->made : 0;
   for (size_t i = 0; !s && i < count; i++) {
-    x->limits[g[i].limit].finding = all->removed ? 0 : f->made;
+    x->limits[g[i].limit].finding = made;
     s = add_site(x, f, g[i].place, g[i].cost, g[i].count);
   }
   for (size_t i = 0; !s && i < count && !all->removed; i++)
@@ -1223,7 +1224,6 @@ static void take_gains(search *x)
     const wr_gain *g = &x->gains.gain[i];
     f->added_ns = g->added;
     f->spread = wr_gain_interval(g, &f->low_ns, &f->high_ns);
-    if (f->spread && f->high_ns > f->cost_ns && f->cost_ns >= f->saving_ns) f->high_ns = f->cost_ns;
     x->f->saving_ns = capped_sum(x->f->saving_ns, g->added);
     if (f->certainty != WR_POSSIBLE)
       x->f->sure_saving_ns = capped_sum(x->f->sure_saving_ns, g->added);

@@ -276,13 +276,13 @@ static void staging_peer(measured *m, const row *r)
 /* What copies take more whose first ones are hashed, in % of observe. */
 static void hash_auto(measured *m, const row *r)
 {
-  double without[PAIRS], with[PAIRS], more[PAIRS];
+  double without[PAIRS] = {0}, with[PAIRS] = {0}, more[PAIRS] = {0};
   for (int i = 0; i < PAIRS && !m->failed; i++) {
     bool first = i % 2;
     m->failed = (first && !run_calls(&with[i], HASHED, "32", r->args)) ||
                 !run_calls(&without[i], "observe", "32", r->args) ||
                 (!first && !run_calls(&with[i], HASHED, "32", r->args));
-    more[i] = 100 * (without[i] / with[i] - 1);
+    if (!m->failed) more[i] = 100 * (without[i] / with[i] - 1);
   }
   if (m->failed) return;
   m->without = bench_median(without, PAIRS);
