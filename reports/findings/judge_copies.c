@@ -140,6 +140,7 @@ void wr_judge_through_the_host(wr_case *c)
 {
   hash_map at = {0};
   int64_t min_times = wr_case_limit(c, "min_times"), hashed = 1;
+  int64_t slowest = wr_case_limit(c, "slowest");
   if (wr_db_has_table(c->db, "copy_hash") && !c->status)
     c->status = wr_db_number(c->db, "SELECT EXISTS(SELECT 1 FROM main.copy_hash)", &hashed);
   c->declines = hashed != 0;
@@ -152,10 +153,12 @@ void wr_judge_through_the_host(wr_case *c)
     if (!find_bounce(c, s, &at, &back, &place)) continue;
     int64_t times = (int64_t)(*place >> 32), brief = (int64_t)(*place & UINT32_MAX);
     if (times < min_times) continue;
+    const wr_wait_row *w = wr_case_wait(c, s->event);
+    int64_t own = w && w->pending ? wr_over(back.bytes, slowest) : back.duration;
     wr_case_find(c, &(wr_found){.event = s->event,
                                 .template = back.common->id,
                                 .cost = back.duration,
-                                .saving = back.duration,
+                                .saving = wr_least(back.duration, own),
                                 .bytes = back.bytes,
                                 .related = s->earlier,
                                 .certainty = brief * 2 >= times ? WR_LIKELY : WR_POSSIBLE});

@@ -4,22 +4,26 @@
 -- severity: high
 -- certainty: possible
 -- decides: weir run --hash
+-- needs: wait_detail
 -- threshold: min_bytes 1024 bytes
 -- threshold: min_times 4 times
 -- threshold: max_gap 20000 ns
+-- threshold: slowest 5 bytes a ns, of a copy that had to wait for other work as well
 -- fix: Where the host does not change the bytes, copy from device to device: cudaMemcpyPeerAsync()
 --      to another one, nothing at all or cudaMemcpyAsync() on the same.
 -- judge: through-the-host
 WITH bounce AS (
-  SELECT p.event, p.earlier, e.template, e.duration, e.bytes, count(*) OVER place AS times,
+  SELECT p.event, p.earlier, e.template, e.duration, e.bytes, w.pending, count(*) OVER place AS times,
          sum(e.start - o.start - o.duration <= :max_gap AND (e.start - o.start - o.duration) * 50 < e.bytes)
            OVER place AS short
   FROM sent_back p CROSS JOIN event_row e ON e.id = p.event CROSS JOIN template t ON t.id = e.template
   CROSS JOIN event_row o ON o.id = p.earlier
+  LEFT JOIN wait_detail w ON w.id = p.event
   WHERE e.bytes >= :min_bytes
     AND NOT (EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.event AND h.outcome = $HASHED)
              AND EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.earlier AND h.outcome = $HASHED))
   WINDOW place AS (PARTITION BY t.process, t.stack))
-SELECT event, template, duration AS cost_ns, bytes AS bytes, earlier AS related,
+SELECT event, template, duration AS cost_ns, bytes AS bytes,
+       CASE WHEN pending THEN min(duration, bytes / :slowest) ELSE duration END AS saving_ns, earlier AS related,
        CASE WHEN short * 2 >= times THEN 'likely' ELSE 'possible' END AS certainty
 FROM bounce WHERE times >= :min_times
