@@ -7,21 +7,22 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include "reports/write/json.h"
 #include "reports/write/write.h"
 
-static json_t *text_or_null(const char *text)
+json_t *wr_json_text(const char *text)
 {
   return text ? json_string(text) : json_null();
 }
 
 static json_t *place_json(const wr_value *v)
 {
-  return json_pack("{s:s, s:o, s:o, s:o}", "function", v->text, "file", text_or_null(v->file),
+  return json_pack("{s:s, s:o, s:o, s:o}", "function", v->text, "file", wr_json_text(v->file),
                    "line", v->file ? json_integer(v->line) : json_null(), "module",
-                   text_or_null(v->module));
+                   wr_json_text(v->module));
 }
 
-static json_t *lines_json(const char *text)
+json_t *wr_json_lines(const char *text)
 {
   json_t *list = json_array();
   while (text) {
@@ -51,7 +52,7 @@ static json_t *value_json(const wr_value *v, wr_column_type type)
   case WR_COLUMN_TRUTH:
     return json_boolean(v->n);
   case WR_COLUMN_TEXTS:
-    return lines_json(v->text);
+    return wr_json_lines(v->text);
   case WR_COLUMN_ROWS:
     return rows_json(v->rows);
   default:
@@ -120,7 +121,7 @@ static json_t *unfiltered_json(const wr_tables *t, const char *only)
 weir_status wr_report_json(FILE *out, const wr_tables *t, const char *only)
 {
   json_t *all = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "schema", "weir-report/2", "report",
-                          t->report, "trace", t->trace, "only", text_or_null(t->scope),
+                          t->report, "trace", t->trace, "only", wr_json_text(t->scope),
                           "unfiltered", unfiltered_json(t, only), "notes", notes_json(t));
   int bad = all ? 0 : -1;
   for (size_t i = 0; i < t->count && !bad; i++)

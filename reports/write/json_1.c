@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <string.h>
 #include "reports/tables/build.h"
+#include "reports/write/json.h"
 #include "reports/write/write.h"
 
 /* A row that members are of. */
@@ -37,22 +38,6 @@ static const wr_value *cell_of(const wr_named_table *t, size_t row, const char *
   return NULL;
 }
 
-static json_t *text_or_null(const char *text)
-{
-  return text ? json_string(text) : json_null();
-}
-
-static json_t *lines_of(const char *text)
-{
-  json_t *list = json_array();
-  while (text) {
-    const char *end = strchrnul(text, '\n');
-    json_array_append_new(list, json_stringn(text, (size_t)(end - text)));
-    text = *end ? end + 1 : NULL;
-  }
-  return list;
-}
-
 static json_t *value_of(const wr_value *v, wr_column_type type)
 {
   if (!v || !v->known) return json_null();
@@ -60,7 +45,7 @@ static json_t *value_of(const wr_value *v, wr_column_type type)
   case WR_COLUMN_TEXT:
     return v->numbered ? json_integer((json_int_t)v->n) : json_string(v->text);
   case WR_COLUMN_TEXTS:
-    return lines_of(v->text);
+    return wr_json_lines(v->text);
   case WR_COLUMN_TRUTH:
     return json_boolean(v->n);
   case WR_COLUMN_SHARE:
@@ -123,7 +108,7 @@ static json_t *part_of_place(const wr_value *v, old_how how)
 {
   if (!v) return json_null();
   return how == OLD_LINE ? json_integer(v->line)
-                         : text_or_null(how == OLD_FUNCTION ? v->text
+                         : wr_json_text(how == OLD_FUNCTION ? v->text
                                         : how == OLD_FILE   ? v->file
                                                             : v->module);
 }
@@ -185,15 +170,15 @@ static json_t *list_json(const old_row *x, const old_member *m)
 static json_t *keyed_json(const old_row *x, const old_member *m)
 {
   wr_column_type type;
-  const wr_value *v = m->how == OLD_PAIRS ? cell_of(x->of, x->row, m->from, &type) : NULL;
-  const wr_named_table *t = m->how == OLD_PAIRS ? v ? v->rows : NULL : table_named(x->t, m->from);
+  bool inner = m->how == OLD_PAIRS || m->how == OLD_INNER;
+  const wr_value *v = inner ? cell_of(x->of, x->row, m->from, &type) : NULL;
+  const wr_named_table *t = inner ? v ? v->rows : NULL : table_named(x->t, m->from);
   json_t *all = json_object();
   for (size_t r = 0; next_fitting_row(x, t, m->with, &r); r++) {
     const old_row row = {x->t, t, r};
     const wr_value *key = cell_of(t, r, m->key, &type);
     json_object_set_new(all, key && key->text ? key->text : "",
-                        m->how == OLD_PAIRS && *m->of->name ? only_value(&row, m->of)
-                                                            : object_of(&row, m->of));
+                        m->how == OLD_PAIRS ? only_value(&row, m->of) : object_of(&row, m->of));
   }
   return all;
 }
@@ -253,6 +238,7 @@ static json_t *member_of(const old_row *x, const old_member *m)
     return list_json(x, m);
   case OLD_KEYED:
   case OLD_PAIRS:
+  case OLD_INNER:
     return keyed_json(x, m);
   case OLD_ROWS:
   case OLD_WITHIN:

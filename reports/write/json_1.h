@@ -28,8 +28,8 @@ typedef enum old_how {
   OLD_ROWS,     /* an object a row within column `from` that fits */
   OLD_WITHIN,   /* the values of the first member alone, a row each */
   OLD_KEYED,    /* an object with a member a row of table `from` that fits, named by column `key` */
-  OLD_PAIRS,    /* the same of the rows within column `from`: the value of the first member alone,
-                   where that has a name */
+  OLD_PAIRS,    /* the same of the rows within column `from`: the value of the first member alone */
+  OLD_INNER,    /* the same, an object a row */
   OLD_CONSTANT, /* the text `from` */
   OLD_TRACE     /* the path of the trace */
 } old_how;

@@ -273,7 +273,7 @@ static const old_member unjudged[] = {CELLS("id why"), LAST};
 
 static const old_member both[] = {CELLS("a b"), LAST};
 static const old_member line[] = {{"line", OLD_CELL, "line", NULL, NULL, NULL}, LAST};
-#define METRICS {"metrics", OLD_PAIRS, "metrics", NULL, "metric", both}
+#define METRICS {"metrics", OLD_INNER, "metrics", NULL, "metric", both}
 #define WITHIN(name, with) {name, OLD_WITHIN, "lines", with, NULL, line}
 #define IN(side, of) {side, OLD_KNOWN, "in_" side, NULL, NULL, of}
 

@@ -2,6 +2,7 @@
  * of those reports. */
 #include <jansson.h>
 #include <math.h>
+#include "reports/write/json.h"
 #include "reports/write/write.h"
 
 static const char *const types[] = {[WR_COLUMN_TEXT] = "text",
@@ -19,11 +20,6 @@ static const char *const types[] = {[WR_COLUMN_TEXT] = "text",
                                     [WR_COLUMN_NUMBER] = "number",
                                     [WR_COLUMN_TRUTH] = "count"};
 
-static json_t *text_or_null(const char *text)
-{
-  return text ? json_string(text) : json_null();
-}
-
 static json_t *value_json(const wr_value *v, wr_column_type type)
 {
   bool word = v->text && type != WR_COLUMN_TEXT && type != WR_COLUMN_PLACE;
@@ -32,7 +28,7 @@ static json_t *value_json(const wr_value *v, wr_column_type type)
   case WR_COLUMN_TEXT:
     return json_string(v->text);
   case WR_COLUMN_PLACE:
-    return json_pack("{s:s, s:o, s:i}", "function", v->text, "file", text_or_null(v->file), "line",
+    return json_pack("{s:s, s:o, s:i}", "function", v->text, "file", wr_json_text(v->file), "line",
                      v->line);
   case WR_COLUMN_SPEED:
   case WR_COLUMN_SHARE:
@@ -72,7 +68,7 @@ weir_status wr_tables_json(FILE *out, const wr_tables *t, const char *only)
   for (size_t i = 0; i < t->notes; i++)
     json_array_append_new(notes, json_string(t->note[i]));
   json_t *all = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "schema", "weir-tables/1", "report",
-                          t->report, "trace", t->trace, "only", text_or_null(t->scope), "tables",
+                          t->report, "trace", t->trace, "only", wr_json_text(t->scope), "tables",
                           tables, "notes", notes);
   if (!all) return wr_tables_no_memory(t);
   int bad = json_dumpf(all, out, JSON_INDENT(1));

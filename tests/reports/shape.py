@@ -144,6 +144,17 @@ def hold_diff(schema):
     return len(pairs)
 
 
+def causes_in(value):
+    """Each object `causes` in what json/1 prints: of a gap of a device, ns by cause."""
+    if isinstance(value, dict):
+        if isinstance(value.get('causes'), dict):
+            yield value['causes']
+        value = list(value.values())
+    if isinstance(value, list):
+        for x in value:
+            yield from causes_in(x)
+
+
 def main():
     with open(os.path.join(OWN, '..', '..', 'reports', 'schema', 'weir-report-2.schema.json'), encoding='utf-8') as f:
         schema = json.load(f)
@@ -165,6 +176,10 @@ def main():
                     if beside[name] != got[name]:
                         bad.append(f'{name} of {report} is not that of {other}')
     compared += hold_diff(schema)
+    gaps = [{cause['cause']: cause['idle_device_ns'] for cause in x['causes']} for x in whole['idle'].get('longest_idle', [])]
+    former = list(causes_in(json.loads(weir('summary', '-f', 'json/1'))))
+    bad.extend(f'json/1: {x} is no gap of the idle report' for x in former if any(not is_a(ns, 'integer') for ns in x.values()))
+    bad.extend(f'json/1 has no gap {x}' for x in gaps if x not in former)
     if not compared:
         bad.append('nothing was compared')
     print(f'{compared} compared')
