@@ -396,20 +396,3 @@ unsigned history_owners(const mem_pool *p, history_owner *out, unsigned most)
   free(o.table);
   return (unsigned)found;
 }
-
-size_t history_owners_text(const mem_pool *p, char *out, size_t room)
-{
-  history_owner owner[3];
-  unsigned found = history_owners(p, owner, 3);
-  code_names *names = found ? names_new() : NULL;
-  size_t used = 0;
-  if (room) *out = 0;
-  for (unsigned i = 0; names && i < found && used + 1 < room; i++) {
-    int wrote = snprintf(out + used, room - used, "%s%.2f MiB in %llu by ", i ? "; " : "",
-                         to_mib(owner[i].bytes), (unsigned long long)owner[i].blocks);
-    used += wrote < 0 ? 0 : (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
-    used += callers_text(out + used, room - used, owner[i].stack, 2, names);
-  }
-  names_free(names);
-  return used;
-}

@@ -145,9 +145,5 @@ typedef struct history_owner {
   uint32_t stack;         /* callers_text() */
 } history_owner;
 unsigned history_owners(const mem_pool *p, history_owner *out, unsigned most);
-/* The three largest in words: "40.00 MiB in 10 by f (prog+0x12) < g (prog+0x34); ...", cut at
- * `room`;
- * "" where none are known. Returns its length. Reads the symbols of loaded objects: slow. */
-size_t history_owners_text(const mem_pool *p, char *out, size_t room);
 
 #endif

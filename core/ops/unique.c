@@ -89,21 +89,6 @@ static weir_status unique_run(const uniques *u, const weir_tensor *a, bool conse
   return st;
 }
 
-#define UNIQUE(name, consecutive)                                                                  \
-  weir_status weir_##name(weir_tensor **out, weir_tensor **inverse, weir_tensor **counts,          \
-                          const weir_tensor *a)                                                    \
-  {                                                                                                \
-    WEIR_OP_HERE;                                                                                  \
-    if (inverse) *inverse = NULL;                                                                  \
-    if (counts) *counts = NULL;                                                                    \
-    WEIR_REQUIRE_OUT(out, a);                                                                      \
-    WEIR_NO_DERIVATIVE(a);                                                                         \
-    uniques u = {out, inverse, counts};                                                            \
-    return unique_run(&u, a, consecutive);                                                         \
-  }
-UNIQUE(unique, false)
-UNIQUE(unique_consecutive, true)
-
 /* ---- distinct parts -------------------------------------------------------------------------- */
 
 /* Where rows (n, m) are in their order: by the last column first, and stably by each before it. */
@@ -181,9 +166,9 @@ static weir_status unique_along(const uniques *u, const weir_tensor *a, int dim,
   return st;
 }
 
-#define UNIQUE_DIM(name, consecutive)                                                              \
+#define UNIQUE(name, run, ...)                                                                     \
   weir_status weir_##name(weir_tensor **out, weir_tensor **inverse, weir_tensor **counts,          \
-                          const weir_tensor *a, int dim)                                           \
+                          __VA_ARGS__)                                                             \
   {                                                                                                \
     WEIR_OP_HERE;                                                                                  \
     if (inverse) *inverse = NULL;                                                                  \
@@ -191,10 +176,12 @@ static weir_status unique_along(const uniques *u, const weir_tensor *a, int dim,
     WEIR_REQUIRE_OUT(out, a);                                                                      \
     WEIR_NO_DERIVATIVE(a);                                                                         \
     uniques u = {out, inverse, counts};                                                            \
-    return unique_along(&u, a, dim, consecutive);                                                  \
+    return run;                                                                                    \
   }
-UNIQUE_DIM(unique_dim, false)
-UNIQUE_DIM(unique_consecutive_dim, true)
+UNIQUE(unique, unique_run(&u, a, false), const weir_tensor *a)
+UNIQUE(unique_consecutive, unique_run(&u, a, true), const weir_tensor *a)
+UNIQUE(unique_dim, unique_along(&u, a, dim, false), const weir_tensor *a, int dim)
+UNIQUE(unique_consecutive_dim, unique_along(&u, a, dim, true), const weir_tensor *a, int dim)
 
 /* ---- the most frequent ----------------------------------------------------------------------- */
 
