@@ -9,6 +9,7 @@
 -- threshold: short 10000 ns a launch, what a launch may cost by itself
 -- threshold: long 50000 ns a launch, of a kernel of few threads
 -- threshold: few 16384 threads
+-- threshold: idle 25 percent of the time, in which the device did none of it
 -- calls: t.kind = $LAUNCH
 -- fix: Put the loop into the kernel, or capture the launches once as a graph and launch that: each launch takes
 --      some microseconds of the host and of the device, whatever the kernel does.
@@ -21,7 +22,9 @@ WITH brief AS MATERIALIZED (
 often AS (
   SELECT *, count(*) OVER (PARTITION BY process, stack) AS storms, span * launches / total AS ns FROM brief)
 SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
-       (CASE WHEN NOT waited THEN launch_ns WHEN worked IS NULL THEN ns ELSE max(ns - worked, launch_ns) END)
+       (CASE WHEN NOT waited THEN launch_ns WHEN worked THEN max(ns - worked, launch_ns)
+             WHEN span <= total * :short THEN ns ELSE launch_ns END)
          * (launches - 1) / launches AS saving_ns,
-       CASE WHEN span <= total * :short OR worked <= launches * :short THEN 'likely' ELSE 'possible' END AS certainty
+       CASE WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
+            THEN 'possible' ELSE 'likely' END AS certainty
 FROM often WHERE storms >= :min_storms
