@@ -531,6 +531,17 @@ static group sum_of(const group *g, size_t count)
   return all;
 }
 
+/* A rule finds little. */
+static weir_status keep_small(search *x, const wr_rule *rule)
+{
+  wr_findings *f = x->f;
+  if (f->small_count && f->small[f->small_count - 1] == rule) return WEIR_OK;
+  if (!wr_grow(&f->small, &f->small_capacity, f->small_count + 1, sizeof(*f->small)))
+    return no_memory(x);
+  f->small[f->small_count++] = rule;
+  return WEIR_OK;
+}
+
 /* Groups of one certainty; what does not matter is moved to the front, and put together, as all is that was
  * removed. */
 static weir_status finish_alike(search *x, const wr_rule *rule, group *g, size_t count)
@@ -549,7 +560,8 @@ static weir_status finish_alike(search *x, const wr_rule *rule, group *g, size_t
   }
   if (s || !small) return s;
   group all = sum_of(g, small);
-  return matters(x, rule, all.cost, all.bytes) ? make_finding(x, rule, g, small, &all) : s;
+  if (matters(x, rule, all.cost, all.bytes)) return make_finding(x, rule, g, small, &all);
+  return keep_small(x, rule);
 }
 
 /* What few operations took beyond the others, the machine's other work may explain: it is no saving. */
@@ -1344,6 +1356,7 @@ void wr_findings_free(wr_findings *f)
   free(f->finding);
   free(f->removed);
   free(f->unjudged);
+  free(f->small);
   wr_rules_free(&f->rules);
   *f = (wr_findings){0};
 }

@@ -173,6 +173,21 @@ static void add_explanations(const findings_section *x, const wr_findings *f)
   free(text);
 }
 
+/* "Too small to be listed (--min-cost 0ns: in full): redundant-wait, dead-write" */
+static void add_small(const findings_section *x, const wr_findings *f)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  for (size_t i = 0; to && i < f->small_count; i++)
+    (void)fprintf(to, "%s%s", i ? ", " : "", f->small[i]->id);
+  if (!to || fclose(to) != 0)
+    x->t->failed = true;
+  else if (f->small_count)
+    LINE(x, "Too small to be listed (--min-cost 0ns: in full): %s", text);
+  free(text);
+}
+
 /* "1 ms or 0.5 % of the run" */
 static void add_none(const findings_section *x, const wr_findings *f)
 {
@@ -293,6 +308,7 @@ void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settin
   add_load(x, f);
   add_removed(x, f);
   if (whole) {
+    add_small(x, f);
     add_explanations(x, f);
     add_unjudged(x, f);
     return;
