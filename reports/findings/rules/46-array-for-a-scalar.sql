@@ -4,7 +4,7 @@
 -- severity: medium
 -- certainty: possible
 -- threshold: min_times 16 times at one place
--- threshold: min_share 75 percent of the copies of that place
+-- threshold: min_share 10 percent of the copies of that place
 -- threshold: link 25 bytes a ns
 -- threshold: pageable 10 bytes a ns
 -- calls: t.kind = $COPY AND t.copy = $D2H
