@@ -83,10 +83,11 @@ typedef struct tally { /* cost of a group's rows in ranges of one name */
 typedef struct claim {
   int64_t limit, event; /* as wr_logged: in order of events. limit: of the group's savings */
   uint64_t saving, bytes;
+  uint64_t rest; /* what its row saves besides: another event's part */
 } claim;
 
 /* A claim as it is kept until then: in a pack, as rows of these columns. */
-enum { CLAIM_EVENT, CLAIM_LIMIT, CLAIM_SAVING, CLAIM_BYTES, CLAIM_COLUMNS };
+enum { CLAIM_EVENT, CLAIM_LIMIT, CLAIM_SAVING, CLAIM_BYTES, CLAIM_REST, CLAIM_COLUMNS };
 
 /* Of a group: a saving of `least` ns and more is one of `median`. */
 typedef struct limit {
@@ -347,7 +348,8 @@ static weir_status keep_claim(search *x, const claim *one)
   const int64_t row[CLAIM_COLUMNS] = {[CLAIM_EVENT] = one->event,
                                       [CLAIM_LIMIT] = one->limit,
                                       [CLAIM_SAVING] = (int64_t)one->saving,
-                                      [CLAIM_BYTES] = (int64_t)one->bytes};
+                                      [CLAIM_BYTES] = (int64_t)one->bytes,
+                                      [CLAIM_REST] = (int64_t)one->rest};
   return wr_pack_add(&x->claims, row, x->file);
 }
 
@@ -358,9 +360,10 @@ static weir_status claim_row(search *x, const wr_rule *rule, const row *r, size_
   claim own = {.limit = (int64_t)limit,
                .event = r->event,
                .saving = r->saving - apart,
+               .rest = apart,
                .bytes = rule->holds ? 0 : r->bytes};
   claim related = own;
-  related.event = r->related, related.saving = apart, related.bytes = 0;
+  related.event = r->related, related.saving = apart, related.bytes = 0, related.rest = own.saving;
   weir_status s = r->removed ? WEIR_OK : keep_claim(x, &own);
   return s || r->removed || !r->related ? s : keep_claim(x, &related);
 }
@@ -1146,9 +1149,11 @@ static void add_piece(search *x, const claim *one, int64_t start)
 {
   const limit *l = &x->limits[one->limit];
   const int64_t events = (INT64_C(1) << EVENT_BITS) - 1;
+  const uint64_t whole = capped_sum(one->saving, one->rest);
+  const double part = (double)one->saving / (double)whole;
   const piece p = {.id = (int64_t)x->rank[l->finding] << EVENT_BITS | (one->event & events),
                    .start = start,
-                   .ns = one->saving >= l->least ? l->median : one->saving};
+                   .ns = whole < l->least ? one->saving : (uint64_t)(part * (double)l->median)};
   wr_run_keep(&x->pieces, (const wr_logged *)(const void *)&p);
 }
 
@@ -1203,7 +1208,8 @@ static weir_status take_claims(search *x)
     const claim one = {.limit = r.v[CLAIM_LIMIT],
                        .event = r.v[CLAIM_EVENT],
                        .saving = (uint64_t)r.v[CLAIM_SAVING],
-                       .bytes = (uint64_t)r.v[CLAIM_BYTES]};
+                       .bytes = (uint64_t)r.v[CLAIM_BYTES],
+                       .rest = (uint64_t)r.v[CLAIM_REST]};
     const limit *l = &x->limits[one.limit];
     bool counts = !x->failed[l->rule] && l->finding, alone = false;
     if (counts) s = take_alone(x, &one, &alone);

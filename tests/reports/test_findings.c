@@ -110,6 +110,27 @@ START_TEST(an_interrupted_operation_stands_for_no_other)
 }
 END_TEST
 
+/* Half of what each saves is another event's time; one was interrupted. */
+START_TEST(an_interrupted_operation_of_two_events_stands_for_no_other)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule(
+      "one",
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 2 FROM n WHERE i < 41)"
+      " SELECT i AS event, CASE i WHEN 7 THEN 500000 ELSE 1000 END AS cost_ns, i + 1 AS related,"
+      " CASE i WHEN 7 THEN 250000 ELSE 500 END AS related_saving_ns FROM n");
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 1);
+  ck_assert_uint_eq(f.finding[0].saving_ns, 21 * 1000);
+  ck_assert_uint_eq(f.finding[0].added_ns, 21 * 1000);
+  ck_assert(f.finding[0].spread && f.finding[0].low_ns == 21 * 1000 &&
+            f.finding[0].high_ns == 21 * 1000);
+  wr_findings_free(&f);
+}
+END_TEST
+
 START_TEST(no_operation_costs_more_than_the_run_or_less_than_nothing)
 {
   wr_findings f;
@@ -216,6 +237,7 @@ int main(void)
   tcase_add_test(t, an_operation_that_two_rules_find_is_saved_once);
   tcase_add_test(t, an_interrupted_operation_stands_for_no_other);
   tcase_add_test(t, time_of_a_related_event_is_saved_once);
+  tcase_add_test(t, an_interrupted_operation_of_two_events_stands_for_no_other);
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
