@@ -34,6 +34,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "core/base/require.h"
 
 enum {
@@ -59,6 +60,15 @@ typedef struct rule_frame {
   unsigned id_bytes;
   uint64_t offset; /* of the return address, from the file's load bias */
 } rule_frame;
+
+static inline bool rule_frames_same(const rule_frame *a, const rule_frame *b, unsigned count)
+{
+  for (unsigned i = 0; i < count; i++)
+    if (a[i].offset != b[i].offset || a[i].id_bytes != b[i].id_bytes ||
+        memcmp(a[i].id, b[i].id, a[i].id_bytes) != 0)
+      return false;
+  return true;
+}
 
 typedef struct rule_proof { /* texts: "" not there */
   char gain[WEIR_RULE_WORD], pairs[WEIR_RULE_WORD], date[WEIR_RULE_WORD];

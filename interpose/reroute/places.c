@@ -41,15 +41,10 @@ static _Atomic pid_t user; /* this process, from its first event on */
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static bool same_frame(const rule_frame *a, const rule_frame *b)
-{
-  return a->offset == b->offset && a->id_bytes == b->id_bytes && !memcmp(a->id, b->id, a->id_bytes);
-}
-
 static unsigned number_of_frame(const rule_frame *f)
 {
   unsigned n = 1;
-  while (n <= frame_count && !same_frame(frames[n], f))
+  while (n <= frame_count && !rule_frames_same(frames[n], f, 1))
     n++;
   if (n > frame_count) frames[++frame_count] = f;
   return n;
@@ -84,7 +79,7 @@ static unsigned resolve_address(uint64_t address)
   f = (rule_frame){.id_bytes = o.build_id_bytes, .offset = address - o.base};
   memcpy(f.id, o.build_id, o.build_id_bytes);
   for (unsigned n = 1; n <= frame_count; n++)
-    if (same_frame(frames[n], &f)) return n;
+    if (rule_frames_same(frames[n], &f, 1)) return n;
   return 0;
 }
 

@@ -21,8 +21,8 @@ $(O)/tests/tools/test_check $(O)/tests/tools/test_check_ci: | $(addprefix $(O)/e
 # Which walks a program and its collector through their system calls.
 $(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o
 
-# Its intervals alone; programs that waste.
-$(O)/tests/tools/test_prove: $(OBJ)/tools/weir/prove/interval.o | $(O)/tests/findings/waster $(O)/tests/tools/peers
+# Its intervals and verdicts alone; programs that waste.
+$(O)/tests/tools/test_prove: $(addprefix $(OBJ)/tools/weir/prove/,interval.o judge.o) | $(O)/tests/findings/waster $(O)/tests/tools/peers
 
 $(O)/tests/tools/peers: $(OBJ)/tests/tools/peers.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "tests/tools/command.h"
+#include "tools/weir/base/cmd.h"
 #include "tools/weir/prove/interval.h"
+#include "tools/weir/prove/prove.h"
 
 #define PROVE  "TMPDIR=$PWD $WEIR prove --sim=2,h100 "
 #define WASTER "$BUILD/tests/findings/waster "
@@ -61,6 +63,105 @@ START_TEST(one_difference_has_no_interval)
   interval n = interval_of((double[]){5}, 1);
   ck_assert(!n.known && is_near(n.mean, 5));
   ck_assert(!interval_of(NULL, 0).known);
+}
+END_TEST
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+void *cmd_alloc(size_t bytes)
+{
+  void *p = calloc(1, bytes);
+  ck_assert_ptr_nonnull(p);
+  return p;
+}
+
+enum { PAIRS = 5, RUNS = 8 };
+
+/* What a run has without a fix, and what it has less with it; both vary by a hundredth. */
+typedef struct judged_run {
+  uint64_t calls_ns, steps_ns, run_ns;
+  int64_t calls_less, steps_less, run_less;
+  uint64_t applied;
+} judged_run;
+
+static prove_verdict judge_pairs(const judged_run *j, unsigned pairs, proof *out)
+{
+  static spot_figures figures[2 * RUNS * 2];
+  static run_figures runs[2 * RUNS];
+  static difference of[2];
+  static proof x;
+  proving p = {.r = {.runs = RUNS, .count = 2, .figures = runs, .of = of},
+               .proofs = &x,
+               .count = 1,
+               .figures = figures};
+  x = (proof){.way = 1, .pairs = pairs};
+  for (unsigned i = 0; i < pairs; i++) {
+    uint64_t noise = i % 3; /* of 200 */
+    spot_figures *a = &figures[(size_t)i * 2], *b = &figures[(size_t)(RUNS + i) * 2];
+    *a = (spot_figures){40, j->calls_ns + j->calls_ns * noise / 200, 0,
+                        j->steps_ns + j->steps_ns * noise / 200};
+    *b = (spot_figures){40, j->calls_ns - (uint64_t)j->calls_less, j->applied,
+                        j->steps_ns ? j->steps_ns - (uint64_t)j->steps_less : 0};
+    runs[i].duration_ns = j->run_ns + j->run_ns * noise / 200;
+    runs[RUNS + i].duration_ns = j->run_ns - (uint64_t)j->run_less;
+  }
+  proof_judge(&p, &x);
+  if (out) *out = x;
+  return x.verdict;
+}
+
+START_TEST(the_steps_around_the_calls_decide)
+{
+  const judged_run moved = {1000000, 50000000, 100000000, 900000, -100000, 0, 38};
+  proof x;
+  ck_assert_int_eq(judge_pairs(&moved, PAIRS, &x), PROVE_NO_GAIN);
+  ck_assert(x.calls.low > 0 && x.steps.low < 0 && proof_gain(&x)->mean < 1e6);
+  const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 0, 38};
+  ck_assert_int_eq(judge_pairs(&gained, PAIRS, &x), PROVE_GAIN);
+  ck_assert(x.decided && x.before.ns >= 9000000 && x.after.ns == 1000000 && x.after.applied == 38);
+}
+END_TEST
+
+START_TEST(where_calls_do_not_repeat_their_own_time_decides)
+{
+  const judged_run gained = {9000000, 0, 100000000, 8000000, 0, 0, 3};
+  proof x;
+  ck_assert_int_eq(judge_pairs(&gained, PAIRS, &x), PROVE_GAIN);
+  ck_assert(!x.steps.known && proof_gain(&x)->mean > 7.9e6);
+}
+END_TEST
+
+START_TEST(a_gain_above_what_the_calls_took_is_not_the_fixs)
+{
+  const judged_run odd = {1000000, 50000000, 100000000, 900000, 20000000, 20000000, 38};
+  ck_assert_int_eq(judge_pairs(&odd, PAIRS, NULL), PROVE_ODD);
+}
+END_TEST
+
+START_TEST(a_fix_that_did_nothing_gains_nothing)
+{
+  const judged_run unused = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 0};
+  ck_assert_int_eq(judge_pairs(&unused, PAIRS, NULL), PROVE_UNUSED);
+}
+END_TEST
+
+START_TEST(a_longer_run_is_no_gain_whatever_the_calls_took)
+{
+  const judged_run longer = {9000000, 0, 100000000, 8000000, 0, -30000000, 38};
+  ck_assert_int_eq(judge_pairs(&longer, PAIRS, NULL), PROVE_LOSS);
+}
+END_TEST
+
+START_TEST(few_pairs_decide_nothing)
+{
+  const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 38};
+  proof x;
+  ck_assert_int_eq(judge_pairs(&gained, 1, &x), PROVE_NO_GAIN);
+  ck_assert(!x.decided);
+  ck_assert_int_eq(judge_pairs(&gained, 3, &x), PROVE_GAIN);
+  ck_assert(!x.decided);
+  ck_assert_int_eq(judge_pairs(&gained, 4, &x), PROVE_GAIN);
+  ck_assert(x.decided);
 }
 END_TEST
 
@@ -366,6 +467,12 @@ int main(void)
   tcase_add_test(t, the_factor_is_students);
   tcase_add_test(t, the_interval_of_differences_is_students);
   tcase_add_test(t, one_difference_has_no_interval);
+  tcase_add_test(t, the_steps_around_the_calls_decide);
+  tcase_add_test(t, where_calls_do_not_repeat_their_own_time_decides);
+  tcase_add_test(t, a_gain_above_what_the_calls_took_is_not_the_fixs);
+  tcase_add_test(t, a_fix_that_did_nothing_gains_nothing);
+  tcase_add_test(t, a_longer_run_is_no_gain_whatever_the_calls_took);
+  tcase_add_test(t, few_pairs_decide_nothing);
   tcase_add_loop_test(t, a_fix_alone_takes_its_waste_away, 0, sizeof fixes / sizeof *fixes);
   tcase_add_test(t, every_rule_with_a_fix_is_tried);
   tcase_add_test(t, each_round_runs_the_program_as_it_is_and_with_each_fix);

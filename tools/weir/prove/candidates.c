@@ -41,7 +41,7 @@ static const spot *spot_by_stack(const spots *s, int64_t stack)
 
 static bool same_place(const spot_place *p, const spot *s)
 {
-  return p->frames == s->frames && !memcmp(p->frame, s->frame, sizeof s->frame);
+  return p->frames == s->frames && rule_frames_same(p->frame, s->frame, s->frames);
 }
 
 static void watch_spot(proof *x, const spot *s)
@@ -58,7 +58,7 @@ static void add_line(proof *x, unsigned action, const spot *s)
 {
   for (unsigned i = 0; i < x->lines; i++)
     if (x->line[i].action == action && x->line[i].at->frames == s->frames &&
-        !memcmp(x->line[i].at->frame, s->frame, sizeof s->frame))
+        rule_frames_same(x->line[i].at->frame, s->frame, s->frames))
       return;
   if (!s->frames)
     x->why_not = "the stack has too many frames before the program's, or one in a file without a "

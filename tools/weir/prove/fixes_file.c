@@ -2,7 +2,6 @@
  * that is tried, and one for the user, with what was proven. */
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "tools/weir/base/cmd.h"
@@ -30,7 +29,7 @@ static bool is_written(const fixes_text *t, const prove_line *l)
   for (unsigned i = 0; i < t->count; i++) {
     const prove_line *w = t->written[i];
     if (w->action == l->action && w->at->frames == l->at->frames &&
-        !memcmp(w->at->frame, l->at->frame, sizeof l->at->frame))
+        rule_frames_same(w->at->frame, l->at->frame, l->at->frames))
       return true;
   }
   return t->count == WEIR_RULES_MAX;
@@ -39,15 +38,16 @@ static bool is_written(const fixes_text *t, const prove_line *l)
 static void write_line(FILE *f, const prove_line *l)
 {
   char *function = fixes_word(l->at->function), *module = fixes_word(l->at->module);
-  fprintf(f, "# %s in %s", l->at->api ? l->at->api : "a call", function);
-  if (l->at->file) fprintf(f, ", %s:%d", l->at->file, l->at->line);
-  fprintf(f, "\nfix %s module=%s function=%s at=", prove_action_word(l->action), module, function);
+  (void)fprintf(f, "# %s in %s", l->at->api ? l->at->api : "a call", function);
+  if (l->at->file) (void)fprintf(f, ", %s:%d", l->at->file, l->at->line);
+  (void)fprintf(f, "\nfix %s module=%s function=%s at=", prove_action_word(l->action), module,
+                function);
   for (unsigned i = 0; i < l->at->frames; i++) {
     const rule_frame *r = &l->at->frame[i];
     if (i) (void)fputc(',', f);
     for (unsigned k = 0; k < r->id_bytes; k++)
-      fprintf(f, "%02x", r->id[k]);
-    fprintf(f, "+0x%llx", (unsigned long long)r->offset);
+      (void)fprintf(f, "%02x", r->id[k]);
+    (void)fprintf(f, "+0x%llx", (unsigned long long)r->offset);
   }
   (void)fputc('\n', f);
   free(function), free(module);
@@ -61,15 +61,15 @@ static void write_proof(FILE *f, const fixes_text *t, const proof *x)
   time_t now = time(NULL);
   struct tm day;
   if (!t->proven || !gmtime_r(&now, &day) || !strftime(date, sizeof date, "%Y-%m-%d", &day)) {
-    fprintf(f, "proof\n");
+    (void)fprintf(f, "proof\n");
     return;
   }
-  fprintf(f, "\n# %s: %s (of all runs: %u pairs, others had %.0f %% of the processors)\n",
-          x->rule->id, x->rule->title, x->pairs, p->r.others > 0 ? p->r.others * 100 : 0);
-  fprintf(f, "proof gain=%.3fms..%.3fms pairs=%u", g->low / 1e6, g->high / 1e6, x->pairs);
-  if (p->driver) fprintf(f, " driver=%d.%d", p->driver / 1000, p->driver % 1000 / 10);
-  fprintf(f, " date=%s", date);
-  if (p->places.card) fprintf(f, " card=%.120s", p->places.card);
+  (void)fprintf(f, "\n# %s: %s (of all runs: %u pairs, others had %.0f %% of the processors)\n",
+                x->rule->id, x->rule->title, x->pairs, p->r.others > 0 ? p->r.others * 100 : 0);
+  (void)fprintf(f, "proof gain=%.3fms..%.3fms pairs=%u", g->low / 1e6, g->high / 1e6, x->pairs);
+  if (p->driver) (void)fprintf(f, " driver=%d.%d", p->driver / 1000, p->driver % 1000 / 10);
+  (void)fprintf(f, " date=%s", date);
+  if (p->places.card) (void)fprintf(f, " card=%.120s", p->places.card);
   (void)fputc('\n', f);
 }
 
@@ -77,8 +77,8 @@ static weir_status write_fixes(FILE *f, const void *context)
 {
   fixes_text t = *(const fixes_text *)context;
   if (t.proven)
-    fprintf(f, "# Fixes that weir prove has proven%s: 'weir run --apply' does them.\n",
-            t.p->simulated ? " on a simulated device" : "");
+    (void)fprintf(f, "# Fixes that weir prove has proven%s: 'weir run --apply' does them.\n",
+                  t.p->simulated ? " on a simulated device" : "");
   for (unsigned i = 0; t.list[i]; i++) {
     const proof *x = t.list[i];
     bool headed = false;
@@ -90,7 +90,7 @@ static weir_status write_fixes(FILE *f, const void *context)
       t.written[t.count++] = &x->line[k];
     }
   }
-  fprintf(f, "end\n");
+  (void)fprintf(f, "end\n");
   return WEIR_OK;
 }
 

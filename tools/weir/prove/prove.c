@@ -264,7 +264,7 @@ static bool take_ways(proving *p)
 static bool look_at_run(void *context, unsigned way, unsigned run, const char *trace)
 {
   proving *p = context;
-  const spot_place **sets = cmd_alloc((p->count + 1) * sizeof *sets);
+  const spot_place **sets = cmd_alloc((p->count + 1) * sizeof(void *));
   unsigned *lengths = cmd_alloc((p->count + 1) * sizeof *lengths);
   for (unsigned i = 0; i <= p->count; i++) {
     const proof *x = i < p->count ? &p->proofs[i] : &p->all;
@@ -313,7 +313,7 @@ static void watch_too(proof *all, const proof *x)
 static int run_all(work *w)
 {
   proving *p = &w->p;
-  const proof **list = cmd_alloc((p->count + 1) * sizeof *list);
+  const proof **list = cmd_alloc((p->count + 1) * sizeof(void *));
   unsigned n = 0, ways = 0;
   int status = 0;
   for (unsigned i = 0; i < p->count; i++) {
@@ -357,7 +357,7 @@ static int run_rounds(work *w)
 static bool write_proven(const work *w)
 {
   const proving *p = &w->p;
-  const proof **list = cmd_alloc((p->count + 1) * sizeof *list);
+  const proof **list = cmd_alloc((p->count + 1) * sizeof(void *));
   unsigned n = 0;
   bool apart = p->all.way && (p->all.verdict == PROVE_DIFFERS || p->all.verdict == PROVE_LOSS);
   for (unsigned i = 0; i < p->count; i++)

@@ -139,7 +139,7 @@ static void print_remark(wr_layout *page, const proving *p, const proof *x)
     break;
   case PROVE_CANNOT:
     LINE(page, false, "%s: Weir cannot remove this one%s%s: %s", id, x->why_not ? ", as " : "",
-         x->why_not ? x->why_not : "", x->rule->fix);
+         x->why_not ? x->why_not : "", x->rule ? x->rule->fix : "");
     break;
   case PROVE_LEFT:
     LINE(page, false, "%s: not tried, as %d others matter more; name it to have it tried.", id,

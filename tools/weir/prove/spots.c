@@ -200,14 +200,8 @@ static weir_status take_run_frame(void *context, sqlite3_stmt *q)
 
 static bool begins_with(const spot_place *stack, const spot_place *place)
 {
-  if (!place->frames || stack->frames < place->frames) return false;
-  for (unsigned i = 0; i < place->frames; i++) {
-    const rule_frame *a = &stack->frame[i], *b = &place->frame[i];
-    if (a->offset != b->offset || a->id_bytes != b->id_bytes ||
-        memcmp(a->id, b->id, a->id_bytes) != 0)
-      return false;
-  }
-  return true;
+  return place->frames && stack->frames >= place->frames &&
+         rule_frames_same(stack->frame, place->frame, place->frames);
 }
 
 /* Writes ", 3, 7" of the stacks that the places are the beginning of, from the second byte on. New.
