@@ -50,9 +50,9 @@ typedef struct wr_rule { /* all texts are owned */
   int number;
   wr_severity severity;
   wr_certainty certainty;
-  bool holds;          /* its bytes are memory held */
-  int64_t often;       /* operations, 0: one is enough */
-  int64_t mostly;      /* per cent of calls, 0: any part is enough */
+  bool holds;     /* its bytes are memory held */
+  int64_t often;  /* operations, 0: one is enough */
+  int64_t mostly; /* per cent of calls, 0: any part is enough */
   wr_threshold threshold[WR_RULE_THRESHOLDS];
   int thresholds;
 } wr_rule;

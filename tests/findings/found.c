@@ -1,8 +1,38 @@
 /* found.c: runs of waster side by side, and what is found in them. */
 #include "tests/findings/found.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "tests/tools/command.h"
+
+int found_list(char ids[FOUND_IDS][64], char options[FOUND_IDS][64])
+{
+  int count = 0;
+  char line[64], command[8192]; /* the runtime may be nowhere but beside the software device */
+  int n = snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' ", built("lib/sim"));
+  (void)snprintf(command + n, sizeof command - (size_t)n, "'%s' list",
+                 built("tests/findings/waster"));
+  FILE *f = popen(command, "r");
+  for (; f && count < FOUND_IDS && fgets(line, sizeof line, f); count++) {
+    size_t end = strcspn(line, " \n");
+    (void)snprintf(ids[count], 64, "%.*s", (int)end, line);
+    (void)snprintf(options[count], 64, "%.*s", (int)strcspn(line + end, "\n"), line + end);
+  }
+  if (f) (void)pclose(f);
+  return count;
+}
+
+bool found_says_waste(const char *file, long n, const char *id)
+{
+  char line[512] = "", mark[96], path[1024];
+  (void)snprintf(path, sizeof path, "%s/%s", *file == '/' ? "" : getenv("WEIR_SOURCE"), file);
+  FILE *f = fopen(path, "r");
+  (void)snprintf(mark, sizeof mark, "WASTE %s ", id);
+  while (f && n-- > 0 && fgets(line, sizeof line, f))
+    ;
+  if (f) (void)fclose(f);
+  return n < 0 && strstr(line, mark);
+}
 
 FILE *found_begin(void)
 {
@@ -22,7 +52,7 @@ void found_make(FILE *runs)
   ck_assert_int_eq(fclose(runs), 0);
   sh_status(0,
             "xargs -P 6 -L 1 sh -c 'first=$1 second=$2; shift 2; $WEIR run --force -o $0.db \"$@\""
-            " -- $BUILD/tests/findings/waster $first $second && $WEIR report findings"
+            " -- $BUILD/tests/findings/${WASTER:-waster} $first $second && $WEIR report findings"
             " --format json --min-cost 0ns $0.db >$0.json' <runs");
 }
 

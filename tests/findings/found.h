@@ -3,7 +3,23 @@
 #define WEIR_TESTS_FINDINGS_FOUND_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
+
+/* A build without libxxhash's header hashes nothing (interpose/rules.mk). */
+#if __has_include(<xxhash.h>)
+enum { FOUND_CAN_HASH = 1 };
+#else
+enum { FOUND_CAN_HASH = 0 };
+#endif
+
+enum { FOUND_IDS = 64 };
+
+/* The ids of all wastes, and the options of weir run that each needs; how many there are. */
+int found_list(char ids[FOUND_IDS][64], char options[FOUND_IDS][64]);
+
+/* Whether line `n` of a file of source says "WASTE ID". */
+bool found_says_waste(const char *file, long n, const char *id);
 
 /* A run takes long and little work: all of a suite are made side by side, before its first test,
  * in a folder of their own (enter_scratch()). Each is begun with found_begin(), any number of

@@ -8,6 +8,20 @@ $(WASTER): $(WASTER_OBJS)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
+# The same, by the driver's functions.
+WASTER_DRIVER      := $(O)/tests/findings/waster_driver
+WASTER_DRIVER_OBJS := $(WASTER_OBJS:$(OBJ)/tests/victims/findings/%=$(OBJ)/tests/findings/by_driver/%)
+
+$(OBJ)/tests/findings/by_driver/%.o: tests/victims/findings/%.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (driver)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -include tests/victims/findings/by_driver.h -c $< -o $@
+
+$(WASTER_DRIVER): $(WASTER_DRIVER_OBJS)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
+
 TRIAL := $(O)/tests/findings/trial
 
 $(TRIAL): $(call objs,tests/victims/trial/trial.c) $(E2E_OBJ)/kernels.o
@@ -15,16 +29,17 @@ $(TRIAL): $(call objs,tests/victims/trial/trial.c) $(E2E_OBJ)/kernels.o
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
-FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings innocents rules savings sources trial)
+FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings innocents rules savings sources trial variants)
 
-$(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER) $(TRIAL)
+$(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER) $(WASTER_DRIVER) $(TRIAL)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)
 
 # Which read what is found in runs of waster.
-$(addprefix $(O)/tests/findings/test_,findings innocents): $(OBJ)/tests/findings/found.o
+$(addprefix $(O)/tests/findings/test_,findings innocents variants): $(OBJ)/tests/findings/found.o
 
-TESTS    += $(FINDINGS_TESTS)
+TESTS     += $(filter-out %/test_variants,$(FINDINGS_TESTS))
+TESTS_ALL += $(O)/tests/findings/test_variants
 NOT_ASAN += $(FINDINGS_TESTS:$(O)/%=%)
 NOT_TSAN += $(FINDINGS_TESTS:$(O)/%=%)

@@ -8,32 +8,8 @@
 #include "tests/findings/found.h"
 #include "tests/tools/command.h"
 
-/* A build without libxxhash's header hashes nothing (interpose/rules.mk). */
-#if __has_include(<xxhash.h>)
-enum { CAN_HASH = 1 };
-#else
-enum { CAN_HASH = 0 };
-#endif
-
-enum { IDS = 64 };
-
-static char ids[IDS][64], options[IDS][64];
+static char ids[FOUND_IDS][64], options[FOUND_IDS][64];
 static int id_count;
-
-static void list_ids(void)
-{
-  char line[64], command[8192]; /* the runtime may be nowhere but beside the software device */
-  int n = snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' ", built("lib/sim"));
-  (void)snprintf(command + n, sizeof command - (size_t)n, "'%s' list",
-                 built("tests/findings/waster"));
-  FILE *f = popen(command, "r");
-  for (; f && id_count < IDS && fgets(line, sizeof line, f); id_count++) {
-    size_t end = strcspn(line, " \n");
-    (void)snprintf(ids[id_count], 64, "%.*s", (int)end, line);
-    (void)snprintf(options[id_count], 64, "%.*s", (int)strcspn(line + end, "\n"), line + end);
-  }
-  if (f) (void)pclose(f);
-}
 
 static void run_all(void)
 {
@@ -58,23 +34,10 @@ static json_t *read_run(const char *id, const char *how)
   return found_read(name);
 }
 
-/* Whether line `n` of a file says "WASTE ID". */
-static bool says_waste(const char *file, long n, const char *id)
-{
-  char line[512] = "", mark[96], path[1024];
-  (void)snprintf(path, sizeof path, "%s/%s", *file == '/' ? "" : getenv("WEIR_SOURCE"), file);
-  FILE *f = fopen(path, "r");
-  (void)snprintf(mark, sizeof mark, "WASTE %s ", id);
-  while (f && n-- > 0 && fgets(line, sizeof line, f))
-    ;
-  if (f) (void)fclose(f);
-  return n < 0 && strstr(line, mark);
-}
-
 START_TEST(a_waste_is_found_where_it_is)
 {
   const char *id = ids[_i];
-  if (!CAN_HASH && strstr(options[_i], "--hash")) return;
+  if (!FOUND_CAN_HASH && strstr(options[_i], "--hash")) return;
   json_t *all = read_run(id, "waste");
   const json_t *f = found_of(all, id);
   ck_assert_msg(f != NULL, "%s is not found", id);
@@ -82,8 +45,8 @@ START_TEST(a_waste_is_found_where_it_is)
   const json_t *place = json_object_get(site, "place");
   const char *file = found_text(place, "file");
   long line = (long)found_number(place, "line");
-  ck_assert_msg(file && says_waste(file, line, id), "%s is found in %s:%ld", id, file ? file : "?",
-                line);
+  ck_assert_msg(file && found_says_waste(file, line, id), "%s is found in %s:%ld", id,
+                file ? file : "?", line);
   json_decref(all);
 }
 END_TEST
@@ -129,7 +92,7 @@ START_TEST(no_twin_wastes_for_certain_by_any_rule)
          wrong);
   ck_assert(right > 10);
   ck_assert_int_eq(wrong, 0);
-  ck_assert(!CAN_HASH || found * 10 >= id_count * 9);
+  ck_assert(!FOUND_CAN_HASH || found * 10 >= id_count * 9);
 }
 END_TEST
 
@@ -137,7 +100,7 @@ END_TEST
  * they could be set without a copy is another finding. */
 START_TEST(bytes_that_cross_the_host_are_found_whatever_they_are)
 {
-  if (!CAN_HASH) return;
+  if (!FOUND_CAN_HASH) return;
   json_t *all = read_run("peer-bounce", "waste");
   const json_t *f;
   size_t i;
@@ -161,7 +124,7 @@ START_TEST(the_rule_that_knows_better_is_alone)
     const char *of, *not ;
   } pairs[] = {{"constant-payload", "duplicate-transfer"}, {"rows-one-by-one", "tiny-copies"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-    if (!CAN_HASH && !i) continue;
+    if (!FOUND_CAN_HASH && !i) continue;
     json_t *all = read_run(pairs[i].of, "waste");
     ck_assert_ptr_nonnull(found_of(all, pairs[i].of));
     ck_assert_msg(!found_of(all, pairs[i].not ), "%s", pairs[i].not );
@@ -204,7 +167,7 @@ static int64_t hashed_of(const char *work)
 /* 40 copies of a MiB, of which eight are hashed before anything repeats. */
 START_TEST(auto_hashes_the_first_copies_of_a_place_and_more_where_they_repeat)
 {
-  if (!CAN_HASH) return;
+  if (!FOUND_CAN_HASH) return;
   ck_assert_int_eq(hashed_of("duplicate_transfer"), 40);
   ck_assert_int_eq(hashed_of("pageable_async"), 8);
   sh_status(0, "$WEIR report findings --min-cost 0ns --format json/1 a.db >a.json");
@@ -380,7 +343,7 @@ int main(void)
   TCase *t = tcase_create("rules");
   tcase_set_timeout(t, 120);
   tcase_add_unchecked_fixture(t, run_all, leave_scratch);
-  list_ids();
+  id_count = found_list(ids, options);
   tcase_add_loop_test(t, a_waste_is_found_where_it_is, 0, id_count);
   tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);
   tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);

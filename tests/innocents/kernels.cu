@@ -52,9 +52,9 @@ const void *innocent_step_kernel(void)
 // For cuModuleLoadData: kernels of these names.
 extern const char innocent_ptx[];
 const char innocent_ptx[] =
-  ".version 7.0\n.target sm_70\n.address_size 64\n"
-  ".visible .entry innocent_add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n"
-  "{\n  ret;\n}\n"
-  ".visible .entry innocent_step(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n  ret;\n}\n"
-  ".visible .entry innocent_sum(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n  ret;\n}\n";
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry innocent_add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n"
+    "{\n  ret;\n}\n"
+    ".visible .entry innocent_step(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n  ret;\n}\n"
+    ".visible .entry innocent_sum(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n  ret;\n}\n";
 }

@@ -5,8 +5,10 @@
  *                         so many rounds of a waste, or of the same work without it; prints the ns
  *                         that they take
  *   waster innocent NAME  what is no waste
+ *   WASTER_THREADS=N      in the environment: N threads each commit the waste
  *   waster list           prints the ids, and options of weir run behind those that need them
  */
+#include <pthread.h>
 #include "tests/victims/findings/waster.h"
 
 static const waster *const tables[] = {
@@ -57,6 +59,23 @@ static int run_innocent(const char *name)
   return 0;
 }
 
+enum { MOST_THREADS = 8 };
+
+static void *run_in_thread(void *work)
+{
+  (*(void (**)(void))work)();
+  return NULL;
+}
+
+static void run_in_threads(void (*work)(void), int count)
+{
+  pthread_t threads[MOST_THREADS];
+  for (int i = 0; i < count && i < MOST_THREADS; i++)
+    if (pthread_create(&threads[i], NULL, run_in_thread, (void *)&work)) exit(1);
+  for (int i = 0; i < count && i < MOST_THREADS; i++)
+    (void)pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
   const char *id = argc > 1 ? argv[1] : "";
@@ -67,7 +86,12 @@ int main(int argc, char **argv)
       if (!strcmp(id, "list"))
         printf("%s%s%s\n", w->id, w->options ? " " : "", w->options ? w->options : "");
       if (strcmp(id, w->id) != 0) continue;
-      (argc > 2 && !strcmp(argv[2], "twin") ? w->twin : w->waste)();
+      const char *threads = getenv("WASTER_THREADS");
+      void (*work)(void) = argc > 2 && !strcmp(argv[2], "twin") ? w->twin : w->waste;
+      if (threads)
+        run_in_threads(work, atoi(threads));
+      else
+        work();
       return 0;
     }
   return strcmp(id, "list") != 0;
