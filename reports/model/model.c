@@ -334,6 +334,47 @@ static weir_status fold_sums(load *l)
   return st;
 }
 
+/* ---- what launches were handed --------------------------------------------------------------- */
+
+typedef struct handed_templates {
+  const wr_events *events;
+  bool *known; /* owned: by template */
+} handed_templates;
+
+static weir_status take_handed(void *context, sqlite3_stmt *q)
+{
+  const handed_templates *h = context;
+  size_t at = wr_events_template(h->events, sqlite3_column_int64(q, 0));
+  if (at != SIZE_MAX) h->known[at] = true;
+  return WEIR_OK;
+}
+
+static uint64_t count_unread(const handed_templates *h, size_t at, const call_sum *s)
+{
+  const wr_template *t = &h->events->templates[at];
+  return t->kind == WEIR_EV_LAUNCH && t->done && !h->known[at] ? s->events : 0;
+}
+
+/* Launches of which it is not known what memory they are handed. */
+static weir_status count_unread_launches(load *l)
+{
+  handed_templates h = {l->events, calloc(l->events->count + 1, sizeof(bool))};
+  weir_status st = h.known ? WEIR_OK : wr_db_out_of_memory(l->db);
+  if (!st && l->db->schema >= 2 && wr_db_has_table(l->db, "template_access"))
+    st = wr_db_each(
+        l->db,
+        "SELECT a.template FROM main.template_access a JOIN main.template t ON"
+        " t.id = a.template JOIN (SELECT DISTINCT process, number FROM main.access_set) s"
+        " ON s.process = t.process AND s.number = a.number",
+        take_handed, &h);
+  for (size_t i = 0; !st && i < l->ordered; i++)
+    l->m->total.launches_unread += count_unread(&h, l->order[i], &l->call[l->order[i]]);
+  for (size_t i = 0; !st && i < l->undecided_count; i++)
+    l->m->total.launches_unread += count_unread(&h, l->undecided[i].at, &l->undecided[i].sum);
+  free(h.known);
+  return st;
+}
+
 /* ---- the pass over the events ---------------------------------------------------------------- */
 
 static wr_first_call first_call(const wr_template *t, int64_t start, int64_t ns)
@@ -440,7 +481,8 @@ static weir_status load_events(load *l, const wr_listener others[], size_t count
   for (size_t i = 0; i < count; i++)
     all[listeners++] = others[i];
   if (!st) st = wr_events_listen(l->events, all, listeners);
-  return st ? st : fold_sums(l);
+  if (!st) st = fold_sums(l);
+  return st ? st : count_unread_launches(l);
 }
 
 /* ---- what launches of graphs ran -------------------------------------------------------------- */

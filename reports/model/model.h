@@ -33,7 +33,7 @@
   X(sync_explicit_calls) X(sync_explicit_ns) X(sync_implicit_calls) X(sync_implicit_ns)            \
   X(longest_wait_ns)                                                                               \
   X(init_calls) X(init_ns) X(threads) X(thread_time_ns)                                            \
-  X(launches) X(events) X(dropped)                                                                 \
+  X(launches) X(launches_unread) X(events) X(dropped)                                              \
   X(failed_calls) X(captured_events) X(captured_copies) X(captured_copy_bytes)                     \
   X(captured_memsets) X(captured_launches) X(graph_launches) X(graph_launches_unknown)             \
   X(graph_copies) X(graph_copy_bytes) X(graph_memsets) X(graph_memset_bytes) X(graph_kernels)      \

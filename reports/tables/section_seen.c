@@ -46,6 +46,17 @@ static void add_hashes(const wr_sections *s, wr_named_table *t)
                     OF(x->copies_unreadable, "copy was", "copies were"));
 }
 
+/* Where none is known nobody asked, or the driver is older. */
+static void add_unread(const wr_sections *s, wr_named_table *t)
+{
+  const wr_totals *x = &s->m->total;
+  uint64_t own = x->launches > x->graph_kernels ? x->launches - x->graph_kernels : 0;
+  if (x->launches_unread && x->launches_unread < own)
+    wr_table_before(t, true,
+                    "%s of which it is not known what memory they are handed: it may be any",
+                    OF(x->launches_unread, "kernel launch", "kernel launches"));
+}
+
 static void add_captured(const wr_sections *s, wr_named_table *t)
 {
   const wr_totals *x = &s->m->total;
@@ -58,6 +69,7 @@ static void add_captured(const wr_sections *s, wr_named_table *t)
         x->captured_copy_bytes ? BYTES(x->captured_copy_bytes) : "0",
         COUNTED(x->captured_memsets, "memset"), COUNTED(x->captured_launches, "kernel"));
   add_graph_work(s, t);
+  add_unread(s, t);
   add_hashes(s, t);
 }
 

@@ -1,6 +1,7 @@
 /* test_access.c: access sets become rows: their words, the sets of launches by their templates, those
  * of a graph's kernels; a set whose record was lost is none of no words. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 #include "tests/reports/synth.h"
 
@@ -101,6 +102,23 @@ START_TEST(damaged_sets_are_left_out)
 }
 END_TEST
 
+START_TEST(launches_of_which_nothing_is_known_are_counted)
+{
+  synth_open(synth_dir());
+  write_set(0, 1, NULL, 0);
+  for (uint64_t i = 0; i < 12; i++)
+    launch(0, 100 + i * 100, i < 5 ? 0 : i < 7 ? 2 : 1); /* the set 2 is lost */
+  const char *t = synth_import_this();
+  json_t *report = synth_json(t);
+  ck_assert_int_eq(synth_total(report, "launches"), 12);
+  ck_assert_int_eq(synth_total(report, "launches_unread"), 7);
+  json_decref(report);
+  char *text = synth_text(t, 200);
+  ck_assert_msg(strstr(text, "7 kernel launches of which it is not known") != NULL, "%s", text);
+  free(text);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("reports/access");
@@ -109,6 +127,7 @@ int main(void)
   tcase_add_test(c, a_launch_has_the_words_of_its_set_and_nothing_else_of_it);
   tcase_add_test(c, kernels_of_a_graph_that_differ_in_their_sets_are_counted_apart);
   tcase_add_test(c, damaged_sets_are_left_out);
+  tcase_add_test(c, launches_of_which_nothing_is_known_are_counted);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
