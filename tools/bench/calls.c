@@ -171,7 +171,7 @@ static double launch_burst(launch_fn launch, void *function, uint64_t blocks[3],
 
 static int run_launch(int bursts, int calls, int pause_us)
 {
-  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *module, *function;
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *module = NULL, *function = NULL;
   int (*load)(void **, const void *) =
       (int (*)(void **, const void *))find_symbol(cuda, "cuModuleLoadData");
   int (*find)(void **, void *, const char *) =
@@ -182,7 +182,7 @@ static int run_launch(int bursts, int calls, int pause_us)
   launch_fn launch = (launch_fn)find_symbol(cuda, "cuLaunchKernel");
   double least = 1e9;
   struct timespec pause = {0, pause_us * 1000L};
-  uint64_t blocks[3];
+  uint64_t blocks[3] = {0};
   int errors = load(&module, nothing_ptx) || find(&function, module, "bench_nothing");
   for (int i = 0; i < 3; i++)
     errors += alloc(&blocks[i], 1 << 20);
