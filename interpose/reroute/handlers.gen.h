@@ -10,14 +10,32 @@ CUresult reroute_cuMemFreeAsync(hook_call *c, CUresult (*real)(CUdeviceptr dptr,
 CUresult reroute_cuMemAllocHost(hook_call *c, CUresult (*real)(void **pp, size_t bytesize), void **pp, size_t bytesize);
 CUresult reroute_cuMemHostAlloc(hook_call *c, CUresult (*real)(void **pp, size_t bytesize, unsigned int Flags), void **pp, size_t bytesize, unsigned int Flags);
 CUresult reroute_cuMemFreeHost(hook_call *c, CUresult (*real)(void *p), void *p);
+CUresult reroute_cuStreamAttachMemAsync(hook_call *c, CUresult (*real)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags), CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 CUresult reroute_sync(hook_call *c, CUresult (*real)(void));
+CUresult reroute_cuStreamWaitEvent(hook_call *c, CUresult (*real)(CUstream hStream, CUevent hEvent, unsigned int Flags), CUstream hStream, CUevent hEvent, unsigned int Flags);
+CUresult reroute_cuStreamCreate(hook_call *c, CUresult (*real)(CUstream *phStream, unsigned int Flags), CUstream *phStream, unsigned int Flags);
+CUresult reroute_cuStreamCreateWithPriority(hook_call *c, CUresult (*real)(CUstream *phStream, unsigned int flags, int priority), CUstream *phStream, unsigned int flags, int priority);
 CUresult reroute_cuGreenCtxStreamCreate(hook_call *c, CUresult (*real)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority), CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 CUresult reroute_cuStreamDestroy(hook_call *c, CUresult (*real)(CUstream hStream), CUstream hStream);
+CUresult reroute_cuStreamSetAttribute(hook_call *c, CUresult (*real)(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param), CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param);
+CUresult reroute_cuStreamCopyAttributes(hook_call *c, CUresult (*real)(CUstream dstStream, CUstream srcStream), CUstream dstStream, CUstream srcStream);
+CUresult reroute_cuEventCreate(hook_call *c, CUresult (*real)(CUevent *phEvent, unsigned int Flags), CUevent *phEvent, unsigned int Flags);
+CUresult reroute_cuEventDestroy(hook_call *c, CUresult (*real)(CUevent hEvent), CUevent hEvent);
+CUresult reroute_cuEventRecord(hook_call *c, CUresult (*real)(CUevent hEvent, CUstream hStream), CUevent hEvent, CUstream hStream);
+CUresult reroute_cuEventRecordWithFlags(hook_call *c, CUresult (*real)(CUevent hEvent, CUstream hStream, unsigned int flags), CUevent hEvent, CUstream hStream, unsigned int flags);
+CUresult reroute_cuEventElapsedTime(hook_call *c, CUresult (*real)(float *pMilliseconds, CUevent hStart, CUevent hEnd), float *pMilliseconds, CUevent hStart, CUevent hEnd);
+CUresult reroute_cuGreenCtxRecordEvent(hook_call *c, CUresult (*real)(CUgreenCtx hCtx, CUevent hEvent), CUgreenCtx hCtx, CUevent hEvent);
+CUresult reroute_cuGraphAddNode(hook_call *c, CUresult (*real)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams), CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
+CUresult reroute_cuGraphAddNode_v2(hook_call *c, CUresult (*real)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams), CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
+CUresult reroute_cuGraphAddEventRecordNode(hook_call *c, CUresult (*real)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event), CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUevent event);
 CUresult reroute_cuCtxFromGreenCtx(hook_call *c, CUresult (*real)(CUcontext *pContext, CUgreenCtx hCtx), CUcontext *pContext, CUgreenCtx hCtx);
 CUresult reroute_cuCtxEnablePeerAccess(hook_call *c, CUresult (*real)(CUcontext peerContext, unsigned int Flags), CUcontext peerContext, unsigned int Flags);
 CUresult reroute_cuCtxDisablePeerAccess(hook_call *c, CUresult (*real)(CUcontext peerContext), CUcontext peerContext);
+CUresult reroute_cuCtxRecordEvent(hook_call *c, CUresult (*real)(CUcontext hCtx, CUevent hEvent), CUcontext hCtx, CUevent hEvent);
 cudaError_t reroute_cudaMallocPitch(hook_call *c, cudaError_t (*real)(void **devPtr, size_t *pitch, size_t width, size_t height), void **devPtr, size_t *pitch, size_t width, size_t height);
 cudaError_t reroute_cudaMalloc3D(hook_call *c, cudaError_t (*real)(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent), struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
+cudaError_t reroute_cudaStreamCreate(hook_call *c, cudaError_t (*real)(cudaStream_t *pStream), cudaStream_t *pStream);
+cudaError_t reroute_cudaEventCreate(hook_call *c, cudaError_t (*real)(cudaEvent_t *event), cudaEvent_t *event);
 cudaError_t reroute_cudaDeviceEnablePeerAccess(hook_call *c, cudaError_t (*real)(int peerDevice, unsigned int flags), int peerDevice, unsigned int flags);
 cudaError_t reroute_cudaDeviceDisablePeerAccess(hook_call *c, cudaError_t (*real)(int peerDevice), int peerDevice);
 cudaError_t reroute_cudaGetDeviceProperties(hook_call *c, cudaError_t (*real)(struct cudaDeviceProp *prop, int device), struct cudaDeviceProp *prop, int device);
@@ -25,6 +43,8 @@ CUresult handle_cuMemGetInfo_v2(CUresult (*real)(size_t *free, size_t *total), s
 CUresult handle_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr), CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 CUresult handle_cuMemHostGetDevicePointer_v2(CUresult (*real)(CUdeviceptr *pdptr, void *p, unsigned int Flags), CUdeviceptr *pdptr, void *p, unsigned int Flags);
 CUresult handle_cuMemHostGetFlags(CUresult (*real)(unsigned int *pFlags, void *p), unsigned int *pFlags, void *p);
+CUresult handle_cuStreamGetId(CUresult (*real)(CUstream hStream, unsigned long long *streamId), CUstream hStream, unsigned long long *streamId);
+CUresult handle_cuStreamGetId_ptsz(CUresult (*real)(CUstream hStream, unsigned long long *streamId), CUstream hStream, unsigned long long *streamId);
 CUresult handle_cuPointerGetAttribute(CUresult (*real)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr), void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 CUresult handle_cuPointerGetAttributes(CUresult (*real)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr), unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 CUresult handle_cuPointerSetAttribute(CUresult (*real)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr), const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
@@ -35,6 +55,20 @@ CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *pHandle, CUde
 #define WEIR_REROUTED(X) \
   X("cuCtxDisablePeerAccess", REROUTE_ACCESS) \
   X("cuCtxEnablePeerAccess", REROUTE_ACCESS) \
+  X("cuCtxRecordEvent", REROUTE_EVENTS) \
+  X("cuEventCreate", REROUTE_EVENTS) \
+  X("cuEventDestroy", REROUTE_EVENTS) \
+  X("cuEventDestroy_v2", REROUTE_EVENTS) \
+  X("cuEventElapsedTime", REROUTE_EVENTS) \
+  X("cuEventElapsedTime_v2", REROUTE_EVENTS) \
+  X("cuEventRecord", REROUTE_EVENTS) \
+  X("cuEventRecordWithFlags", REROUTE_EVENTS) \
+  X("cuEventRecordWithFlags_ptsz", REROUTE_EVENTS) \
+  X("cuEventRecord_ptsz", REROUTE_EVENTS) \
+  X("cuGraphAddEventRecordNode", REROUTE_EVENTS) \
+  X("cuGraphAddNode", REROUTE_EVENTS) \
+  X("cuGraphAddNode_v2", REROUTE_EVENTS) \
+  X("cuGreenCtxRecordEvent", REROUTE_EVENTS) \
   X("cuMemAllocAsync", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
   X("cuMemAllocAsync_ptsz", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
   X("cuMemAllocFromPoolAsync", REROUTE_POOL | REROUTE_STAGING | REROUTE_PEER) \
@@ -74,8 +108,28 @@ CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *pHandle, CUde
   X("cuMemcpyPeerAsync_ptsz", REROUTE_STAGING | REROUTE_PEER) \
   X("cuMemcpyPeer_ptds", REROUTE_STAGING | REROUTE_PEER) \
   X("cuMemcpy_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cuStreamAttachMemAsync", REROUTE_STREAMS) \
+  X("cuStreamAttachMemAsync_ptsz", REROUTE_STREAMS) \
+  X("cuStreamCopyAttributes", REROUTE_STREAMS) \
+  X("cuStreamCopyAttributes_ptsz", REROUTE_STREAMS) \
+  X("cuStreamCreate", REROUTE_STREAMS) \
+  X("cuStreamCreateWithPriority", REROUTE_STREAMS) \
+  X("cuStreamDestroy", REROUTE_STREAMS) \
+  X("cuStreamDestroy_v2", REROUTE_STREAMS) \
+  X("cuStreamSetAttribute", REROUTE_STREAMS) \
+  X("cuStreamSetAttribute_ptsz", REROUTE_STREAMS) \
+  X("cuStreamWaitEvent", REROUTE_EVENTS) \
+  X("cuStreamWaitEvent_ptsz", REROUTE_EVENTS) \
   X("cudaDeviceDisablePeerAccess", REROUTE_ACCESS) \
   X("cudaDeviceEnablePeerAccess", REROUTE_ACCESS) \
+  X("cudaEventCreate", REROUTE_EVENTS) \
+  X("cudaEventCreateWithFlags", REROUTE_EVENTS) \
+  X("cudaEventDestroy", REROUTE_EVENTS) \
+  X("cudaEventElapsedTime", REROUTE_EVENTS) \
+  X("cudaEventRecord", REROUTE_EVENTS) \
+  X("cudaEventRecordWithFlags", REROUTE_EVENTS) \
+  X("cudaEventRecordWithFlags_ptsz", REROUTE_EVENTS) \
+  X("cudaEventRecord_ptsz", REROUTE_EVENTS) \
   X("cudaFree", REROUTE_DEVICE) \
   X("cudaFreeAsync", REROUTE_POOL) \
   X("cudaFreeAsync_ptsz", REROUTE_POOL) \
@@ -101,6 +155,14 @@ CUresult handle_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *pHandle, CUde
   X("cudaMemcpyAsync_ptsz", REROUTE_STAGING | REROUTE_PEER) \
   X("cudaMemcpyPeer", REROUTE_STAGING | REROUTE_PEER) \
   X("cudaMemcpyPeerAsync", REROUTE_STAGING | REROUTE_PEER) \
-  X("cudaMemcpy_ptds", REROUTE_STAGING | REROUTE_PEER)
+  X("cudaMemcpy_ptds", REROUTE_STAGING | REROUTE_PEER) \
+  X("cudaStreamAttachMemAsync", REROUTE_STREAMS) \
+  X("cudaStreamAttachMemAsync_ptsz", REROUTE_STREAMS) \
+  X("cudaStreamCreate", REROUTE_STREAMS) \
+  X("cudaStreamCreateWithFlags", REROUTE_STREAMS) \
+  X("cudaStreamCreateWithPriority", REROUTE_STREAMS) \
+  X("cudaStreamDestroy", REROUTE_STREAMS) \
+  X("cudaStreamWaitEvent", REROUTE_EVENTS) \
+  X("cudaStreamWaitEvent_ptsz", REROUTE_EVENTS)
 
 #endif

@@ -77,6 +77,10 @@ static inline bool reroute_may(unsigned action)
   return process_reroutes_have(action) && process_mode_now() != WEIR_OBSERVE;
 }
 
+/* The original ends an event or a stream within another call. */
+void kept_event_gone(uint64_t event);
+void kept_stream_gone(uint64_t stream);
+
 /* ---- handlers and questions ---------------------------------------------------------------------
  *
  * reroute_NAME(call, real, arguments...) does the call in place of the original, `real`;

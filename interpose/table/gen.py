@@ -34,7 +34,7 @@ BANKS = {'driver': 0, '11': 1, '12': 2, '13': 3}
 # Functions whose true answer depends on what is cached: interpose/reroute/query.c answers. Those that let others use the
 # memory are events too, with an extractor; with a role "when" only the calls for which it is true.
 QUESTIONS = ('cuMemGetInfo_v2', 'cuMemGetAddressRange_v2', 'cuMemHostGetDevicePointer_v2', 'cuMemHostGetFlags', 'cuPointerGetAttribute', 'cuPointerGetAttributes',
-             'cuPointerSetAttribute', 'cuMemGetHandleForAddressRange', 'cuIpcGetMemHandle')
+             'cuPointerSetAttribute', 'cuMemGetHandleForAddressRange', 'cuIpcGetMemHandle', 'cuStreamGetId', 'cuStreamGetId_ptsz')
 
 # Arguments of each extractor: role[=default], a 64-bit word; "!": as it is, of the type in TYPES. Prototypes
 # are made from it (record/extractors.gen.h).
@@ -112,6 +112,10 @@ INFORMED = {
     'capture_end': ('capture_ends', 'capture_ended(counted, OWNER, (uint32_t)r, STREAM)'),
 }
 
+# What the rerouter learns of such a call within another, which is not rerouted: its object is gone.
+GONE = {'cuEventDestroy': 'kept_event_gone', 'cuEventDestroy_v2': 'kept_event_gone',
+        'cuStreamDestroy': 'kept_stream_gone', 'cuStreamDestroy_v2': 'kept_stream_gone'}
+
 # Extractors of what no program calls in its inner loop: their wrappers are WEIR_RARE (wrap.h).
 RARE = ('call', 'call_batch', 'code', 'decompress', 'graph', 'graph_add', 'graph_end', 'graph_instantiate', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
         'context', 'context_made', 'context_own', 'context_destroy', 'named', 'named_kernel', 'named_like', 'named_list',
@@ -129,6 +133,11 @@ FAMILIES = {'cuMemAlloc': 'DEVICE', 'cuMemAllocPitch': 'DEVICE', 'cudaMallocPitc
             'cudaDeviceEnablePeerAccess': 'ACCESS', 'cudaDeviceDisablePeerAccess': 'ACCESS',
             'cuCtxEnablePeerAccess': 'ACCESS', 'cuCtxDisablePeerAccess': 'ACCESS',
             'cudaGetDeviceProperties': 'PROPERTIES',
+            **dict.fromkeys(('cudaEventCreate', 'cuEventCreate', 'cuEventDestroy', 'cuEventRecord', 'cuEventRecordWithFlags',
+                             'cuCtxRecordEvent', 'cuGreenCtxRecordEvent', 'cuEventElapsedTime', 'cuStreamWaitEvent',
+                             'cuGraphAddEventRecordNode', 'cuGraphAddNode', 'cuGraphAddNode_v2'), 'EVENTS'),
+            **dict.fromkeys(('cudaStreamCreate', 'cuStreamCreate', 'cuStreamCreateWithPriority', 'cuStreamDestroy',
+                             'cuStreamSetAttribute', 'cuStreamCopyAttributes', 'cuStreamAttachMemAsync'), 'STREAMS'),
             'alloc_async': 'POOL', 'free_async': 'POOL', 'pool_trim': 'POOL'}
 STAGING_USES = ('PINNED', 'POOL')
 
@@ -504,6 +513,8 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
         by_us = routed(row, params, handlers[row['route']]).replace('(c, ', '(around, ', 1)
         out.append(f'  if (!{enter}) {{\n    hook_call *around = call_around({key_of(row, names)});\n'
                    f'    return around ? {by_us} : real({args});\n  }}')
+    elif symbol in GONE:
+        out.append(f'  if (!{enter}) {{\n    {GONE[symbol]}(W({names[0]}));\n    return {plain};\n  }}')
     else:
         out.append(f'  if (!{enter}) return {plain};')
     b = before(row, names)

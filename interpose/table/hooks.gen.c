@@ -1292,11 +1292,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdevice
   fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)hook_original(ROW_w_cuStreamAttachMemAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   call_forward(c);
-  CUresult r = real(hStream, dptr, length, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hStream, dptr, length, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, dptr, length, flags) : reroute_cuStreamAttachMemAsync(c, real, hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(dptr), W(flags), W(length), W(hStream));
   call_leave(c);
@@ -1311,11 +1311,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUd
   fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamAttachMemAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   call_forward(c);
-  CUresult r = real(hStream, dptr, length, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hStream, dptr, length, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, dptr, length, flags) : reroute_cuStreamAttachMemAsync(c, real, hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(dptr), W(flags), W(length), W(hStream));
   call_leave(c);
@@ -4046,11 +4046,11 @@ WEIR_BODY CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigne
   fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)hook_original(ROW_w_cuStreamWaitEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   call_forward(c);
-  CUresult r = real(hStream, hEvent, Flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hStream, hEvent, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, hEvent, Flags) : reroute_cuStreamWaitEvent(c, real, hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   call_leave(c);
@@ -4065,11 +4065,11 @@ WEIR_BODY CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, un
   fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitEvent_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   call_forward(c);
-  CUresult r = real(hStream, hEvent, Flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hStream, hEvent, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, hEvent, Flags) : reroute_cuStreamWaitEvent(c, real, hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   call_leave(c);
@@ -4464,11 +4464,11 @@ WEIR_BODY CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
   fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)hook_original(ROW_w_cuStreamCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
   call_forward(c);
-  CUresult r = real(phStream, Flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(phStream, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phStream, Flags) : reroute_cuStreamCreate(c, real, phStream, Flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, WEIR_OUT(phStream), W(1), W(Flags));
   call_leave(c);
@@ -4483,11 +4483,11 @@ WEIR_BODY CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int
   fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)hook_original(ROW_w_cuStreamCreateWithPriority);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
   call_forward(c);
-  CUresult r = real(phStream, flags, priority);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(phStream, flags, priority))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phStream, flags, priority) : reroute_cuStreamCreateWithPriority(c, real, phStream, flags, priority);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, WEIR_OUT(phStream), W(1), W(flags));
   call_leave(c);
@@ -4522,7 +4522,10 @@ WEIR_BODY CUresult w_cuStreamDestroy(CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 401, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  if (!call_enter(c, 401, 0, WEIR_BANK_DRIVER)) {
+    kept_stream_gone(W(hStream));
+    return real(hStream);
+  }
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream) : reroute_cuStreamDestroy(c, real, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -4541,7 +4544,10 @@ WEIR_BODY CUresult w_cuStreamDestroy_v2(CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!call_enter(c, 402, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  if (!call_enter(c, 402, 0, WEIR_BANK_DRIVER)) {
+    kept_stream_gone(W(hStream));
+    return real(hStream);
+  }
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream) : reroute_cuStreamDestroy(c, real, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -4597,11 +4603,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamSetAttribute(CUstream hStream, CUstreamAt
   fn_cuStreamSetAttribute real = (fn_cuStreamSetAttribute)(uintptr_t)hook_original(ROW_w_cuStreamSetAttribute);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 418, 0, WEIR_BANK_DRIVER)) return real(hStream, attr, param);
   call_forward(c);
-  CUresult r = real(hStream, attr, param);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hStream, attr, param))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, attr, param) : reroute_cuStreamSetAttribute(c, real, hStream, attr, param);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(attr), W(0), W(0), W(hStream));
   call_leave(c);
@@ -4616,11 +4622,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamSetAttribute_ptsz(CUstream hStream, CUstr
   fn_cuStreamSetAttribute_ptsz real = (fn_cuStreamSetAttribute_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamSetAttribute_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 419, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, attr, value);
   call_forward(c);
-  CUresult r = real(hStream, attr, value);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hStream, attr, value))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, attr, value) : reroute_cuStreamSetAttribute(c, real, hStream, attr, value);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(attr), W(0), W(0), W(hStream));
   call_leave(c);
@@ -4635,11 +4641,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamCopyAttributes(CUstream dstStream, CUstre
   fn_cuStreamCopyAttributes real = (fn_cuStreamCopyAttributes)(uintptr_t)hook_original(ROW_w_cuStreamCopyAttributes);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 397, 0, WEIR_BANK_DRIVER)) return real(dstStream, srcStream);
   call_forward(c);
-  CUresult r = real(dstStream, srcStream);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(dstStream, srcStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(dstStream, srcStream) : reroute_cuStreamCopyAttributes(c, real, dstStream, srcStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(srcStream), W(0), W(0), W(dstStream));
   call_leave(c);
@@ -4654,11 +4660,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamCopyAttributes_ptsz(CUstream dst, CUstrea
   fn_cuStreamCopyAttributes_ptsz real = (fn_cuStreamCopyAttributes_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamCopyAttributes_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 398, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src);
   call_forward(c);
-  CUresult r = real(dst, src);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(dst, src))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(dst, src) : reroute_cuStreamCopyAttributes(c, real, dst, src);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(src), W(0), W(0), W(dst));
   call_leave(c);
@@ -4873,11 +4879,11 @@ WEIR_BODY CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
   fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)hook_original(ROW_w_cuEventCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
   call_forward(c);
-  CUresult r = real(phEvent, Flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(phEvent, Flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phEvent, Flags) : reroute_cuEventCreate(c, real, phEvent, Flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, WEIR_OUT(phEvent), W(Flags));
   call_leave(c);
@@ -4892,11 +4898,14 @@ WEIR_BODY CUresult w_cuEventDestroy(CUevent hEvent)
   fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)hook_original(ROW_w_cuEventDestroy);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  c->site = __builtin_return_address(0);
+  if (!call_enter(c, 430, 0, WEIR_BANK_DRIVER)) {
+    kept_event_gone(W(hEvent));
+    return real(hEvent);
+  }
   call_forward(c);
-  CUresult r = real(hEvent);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent) : reroute_cuEventDestroy(c, real, hEvent);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(hEvent), W(0));
   call_leave(c);
@@ -4911,11 +4920,14 @@ WEIR_BODY CUresult w_cuEventDestroy_v2(CUevent hEvent)
   fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)hook_original(ROW_w_cuEventDestroy_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
-  if (!call_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  c->site = __builtin_return_address(0);
+  if (!call_enter(c, 431, 0, WEIR_BANK_DRIVER)) {
+    kept_event_gone(W(hEvent));
+    return real(hEvent);
+  }
   call_forward(c);
-  CUresult r = real(hEvent);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent) : reroute_cuEventDestroy(c, real, hEvent);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(hEvent), W(0));
   call_leave(c);
@@ -4930,11 +4942,11 @@ WEIR_BODY CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
   fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)hook_original(ROW_w_cuEventRecord);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   call_forward(c);
-  CUresult r = real(hEvent, hStream);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hEvent, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream) : reroute_cuEventRecord(c, real, hEvent, hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(hEvent), W(hStream), W(0));
   call_leave(c);
@@ -4949,11 +4961,11 @@ WEIR_BODY CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
   fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)hook_original(ROW_w_cuEventRecord_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   call_forward(c);
-  CUresult r = real(hEvent, hStream);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hEvent, hStream))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream) : reroute_cuEventRecord(c, real, hEvent, hStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(hEvent), W(hStream), W(0));
   call_leave(c);
@@ -4968,11 +4980,11 @@ WEIR_BODY CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, un
   fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)hook_original(ROW_w_cuEventRecordWithFlags);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   call_forward(c);
-  CUresult r = real(hEvent, hStream, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hEvent, hStream, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream, flags) : reroute_cuEventRecordWithFlags(c, real, hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(hEvent), W(hStream), W(flags));
   call_leave(c);
@@ -4987,11 +4999,11 @@ WEIR_BODY CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStrea
   fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)hook_original(ROW_w_cuEventRecordWithFlags_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   call_forward(c);
-  CUresult r = real(hEvent, hStream, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hEvent, hStream, flags))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream, flags) : reroute_cuEventRecordWithFlags(c, real, hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(hEvent), W(hStream), W(flags));
   call_leave(c);
@@ -5006,11 +5018,11 @@ WEIR_BODY CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CU
   fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)hook_original(ROW_w_cuEventElapsedTime);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   call_forward(c);
-  CUresult r = real(pMilliseconds, hStart, hEnd);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(pMilliseconds, hStart, hEnd))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(pMilliseconds, hStart, hEnd) : reroute_cuEventElapsedTime(c, real, pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(hStart), W(hEnd));
   call_leave(c);
@@ -5025,11 +5037,11 @@ WEIR_BODY CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
   fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)hook_original(ROW_w_cuEventElapsedTime_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   call_forward(c);
-  CUresult r = real(pMilliseconds, hStart, hEnd);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(pMilliseconds, hStart, hEnd))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(pMilliseconds, hStart, hEnd) : reroute_cuEventElapsedTime(c, real, pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(hStart), W(hEnd));
   call_leave(c);
@@ -5082,11 +5094,11 @@ WEIR_BODY CUresult w_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
   fn_cuGreenCtxRecordEvent real = (fn_cuGreenCtxRecordEvent)(uintptr_t)hook_original(ROW_w_cuGreenCtxRecordEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 800, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   call_forward(c);
-  CUresult r = real(hCtx, hEvent);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hCtx, hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hCtx, hEvent) : reroute_cuGreenCtxRecordEvent(c, real, hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(hEvent), W(hCtx));
   call_leave(c);
@@ -6167,11 +6179,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph 
   fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)hook_original(ROW_w_cuGraphAddNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   call_forward(c);
-  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams) : reroute_cuGraphAddNode(c, real, phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_graph_add(c, W(hGraph), WEIR_OUT(phGraphNode), nodeParams);
   call_leave(c);
@@ -6186,11 +6198,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgra
   fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)hook_original(ROW_w_cuGraphAddNode_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
   call_forward(c);
-  CUresult r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams) : reroute_cuGraphAddNode_v2(c, real, phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_graph_add(c, W(hGraph), WEIR_OUT(phGraphNode), nodeParams);
   call_leave(c);
@@ -6739,11 +6751,11 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphAddEventRecordNode(CUgraphNode *phGraphNod
   fn_cuGraphAddEventRecordNode real = (fn_cuGraphAddEventRecordNode)(uintptr_t)hook_original(ROW_w_cuGraphAddEventRecordNode);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 550, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, event);
   call_forward(c);
-  CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, event);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, event))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phGraphNode, hGraph, dependencies, numDependencies, event) : reroute_cuGraphAddEventRecordNode(c, real, phGraphNode, hGraph, dependencies, numDependencies, event);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(hGraph), WEIR_OUT(phGraphNode), W(0), W(WEIR_NO_STREAM));
   call_leave(c);
@@ -8999,11 +9011,11 @@ WEIR_BODY CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
   fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)hook_original(ROW_w_cuCtxRecordEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   call_forward(c);
-  CUresult r = real(hCtx, hEvent);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(hCtx, hEvent))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hCtx, hEvent) : reroute_cuCtxRecordEvent(c, real, hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(hEvent), W(hCtx));
   call_leave(c);
@@ -9255,6 +9267,38 @@ WEIR_BODY CUresult w_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 }
 _Static_assert(WEIR_SAME(&w_cuMemHostGetFlags, PFN_cuMemHostGetFlags_v2030), "cuMemHostGetFlags");
 WEIR_EXPORT(w_cuMemHostGetFlags, cuMemHostGetFlags, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamGetId)(CUstream hStream, unsigned long long *streamId);
+WEIR_BODY CUresult w_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+  fn_cuStreamGetId real = (fn_cuStreamGetId)(uintptr_t)hook_original(ROW_w_cuStreamGetId);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(414, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuStreamGetId(real, hStream, streamId) : real(hStream, streamId);
+  asked_answer asked = {.api = 414, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuStreamGetId(real, hStream, streamId) : real(hStream, streamId);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamGetId, PFN_cuStreamGetId_v12000), "cuStreamGetId");
+WEIR_EXPORT(w_cuStreamGetId, cuStreamGetId, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuStreamGetId_ptsz)(CUstream hStream, unsigned long long *streamId);
+WEIR_BODY CUresult w_cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
+{
+  fn_cuStreamGetId_ptsz real = (fn_cuStreamGetId_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamGetId_ptsz);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(415, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return process_mode_now() != WEIR_OBSERVE ? handle_cuStreamGetId_ptsz(real, hStream, streamId) : real(hStream, streamId);
+  asked_answer asked = {.api = 415, .flags = WEIR_EVF_PTDS, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = process_mode_now() != WEIR_OBSERVE ? handle_cuStreamGetId_ptsz(real, hStream, streamId) : real(hStream, streamId);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuStreamGetId_ptsz, PFN_cuStreamGetId_v12000_ptsz), "cuStreamGetId_ptsz");
+WEIR_EXPORT(w_cuStreamGetId_ptsz, cuStreamGetId_ptsz, WEIR_NODE_DRIVER);
 
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 WEIR_BODY CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
@@ -10294,11 +10338,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   fn_cudaStreamAttachMemAsync real = (fn_cudaStreamAttachMemAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = site;
   if (!call_enter_from(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(stream, devPtr, length, flags);
   call_forward(c);
-  cudaError_t r = real(stream, devPtr, length, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(stream, devPtr, length, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, devPtr, length, flags) : (cudaError_t)reroute_cuStreamAttachMemAsync(c, (CUresult (*)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUdeviceptr)(uintptr_t)devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(devPtr), W(flags), W(length), W(stream));
   call_leave(c);
@@ -10318,11 +10362,11 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   fn_cudaStreamAttachMemAsync_ptsz real = (fn_cudaStreamAttachMemAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = site;
   if (!call_enter_from(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(stream, devPtr, length, flags);
   call_forward(c);
-  cudaError_t r = real(stream, devPtr, length, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(stream, devPtr, length, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, devPtr, length, flags) : (cudaError_t)reroute_cuStreamAttachMemAsync(c, (CUresult (*)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUdeviceptr)(uintptr_t)devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_call(c, W(devPtr), W(flags), W(length), W(stream));
   call_leave(c);
@@ -11941,11 +11985,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   fn_cudaStreamWaitEvent real = (fn_cudaStreamWaitEvent)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
   call_forward(c);
-  cudaError_t r = real(stream, event, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(stream, event, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, event, flags) : (cudaError_t)reroute_cuStreamWaitEvent(c, (CUresult (*)(CUstream hStream, CUevent hEvent, unsigned int Flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   call_leave(c);
@@ -11965,11 +12009,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   fn_cudaStreamWaitEvent_ptsz real = (fn_cudaStreamWaitEvent_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
   call_forward(c);
-  cudaError_t r = real(stream, event, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(stream, event, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, event, flags) : (cudaError_t)reroute_cuStreamWaitEvent(c, (CUresult (*)(CUstream hStream, CUevent hEvent, unsigned int Flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   call_leave(c);
@@ -12037,11 +12081,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   fn_cudaStreamCreate real = (fn_cudaStreamCreate)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 378, WEIR_EVF_RUNTIME, bank)) return real(pStream);
   call_forward(c);
-  cudaError_t r = real(pStream);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(pStream))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(pStream) : (cudaError_t)reroute_cudaStreamCreate(c, real, pStream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, WEIR_OUT(pStream), W(1), W(0));
   call_leave(c);
@@ -12061,11 +12105,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   fn_cudaStreamCreateWithFlags real = (fn_cudaStreamCreateWithFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 379, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags);
   call_forward(c);
-  cudaError_t r = real(pStream, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(pStream, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(pStream, flags) : (cudaError_t)reroute_cuStreamCreate(c, (CUresult (*)(CUstream *phStream, unsigned int Flags))(uintptr_t)real, (CUstream *)(uintptr_t)pStream, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, WEIR_OUT(pStream), W(1), W(flags));
   call_leave(c);
@@ -12085,11 +12129,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   fn_cudaStreamCreateWithPriority real = (fn_cudaStreamCreateWithPriority)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 380, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags, priority);
   call_forward(c);
-  cudaError_t r = real(pStream, flags, priority);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(pStream, flags, priority))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(pStream, flags, priority) : (cudaError_t)reroute_cuStreamCreateWithPriority(c, (CUresult (*)(CUstream *phStream, unsigned int flags, int priority))(uintptr_t)real, (CUstream *)(uintptr_t)pStream, flags, priority);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_stream(c, WEIR_OUT(pStream), W(1), W(flags));
   call_leave(c);
@@ -12361,11 +12405,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   fn_cudaEventCreate real = (fn_cudaEventCreate)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
   call_forward(c);
-  cudaError_t r = real(event);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(event))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event) : (cudaError_t)reroute_cudaEventCreate(c, real, event);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, WEIR_OUT(event), W(0));
   call_leave(c);
@@ -12385,11 +12429,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   fn_cudaEventCreateWithFlags real = (fn_cudaEventCreateWithFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
   call_forward(c);
-  cudaError_t r = real(event, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(event, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, flags) : (cudaError_t)reroute_cuEventCreate(c, (CUresult (*)(CUevent *phEvent, unsigned int Flags))(uintptr_t)real, (CUevent *)(uintptr_t)event, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, WEIR_OUT(event), W(flags));
   call_leave(c);
@@ -12409,11 +12453,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   fn_cudaEventDestroy real = (fn_cudaEventDestroy)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
   call_forward(c);
-  cudaError_t r = real(event);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(event))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event) : (cudaError_t)reroute_cuEventDestroy(c, (CUresult (*)(CUevent hEvent))(uintptr_t)real, (CUevent)(uintptr_t)event);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(event), W(0));
   call_leave(c);
@@ -12433,11 +12477,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   fn_cudaEventRecord real = (fn_cudaEventRecord)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
   call_forward(c);
-  cudaError_t r = real(event, stream);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(event, stream))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream) : (cudaError_t)reroute_cuEventRecord(c, (CUresult (*)(CUevent hEvent, CUstream hStream))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(event), W(stream), W(0));
   call_leave(c);
@@ -12457,11 +12501,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   fn_cudaEventRecord_ptsz real = (fn_cudaEventRecord_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
   call_forward(c);
-  cudaError_t r = real(event, stream);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(event, stream))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream) : (cudaError_t)reroute_cuEventRecord(c, (CUresult (*)(CUevent hEvent, CUstream hStream))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(event), W(stream), W(0));
   call_leave(c);
@@ -12481,11 +12525,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   fn_cudaEventRecordWithFlags real = (fn_cudaEventRecordWithFlags)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
   call_forward(c);
-  cudaError_t r = real(event, stream, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(event, stream, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream, flags) : (cudaError_t)reroute_cuEventRecordWithFlags(c, (CUresult (*)(CUevent hEvent, CUstream hStream, unsigned int flags))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(event), W(stream), W(flags));
   call_leave(c);
@@ -12505,11 +12549,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   fn_cudaEventRecordWithFlags_ptsz real = (fn_cudaEventRecordWithFlags_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
   call_forward(c);
-  cudaError_t r = real(event, stream, flags);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(event, stream, flags))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream, flags) : (cudaError_t)reroute_cuEventRecordWithFlags(c, (CUresult (*)(CUevent hEvent, CUstream hStream, unsigned int flags))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream, flags);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event_record(c, W(event), W(stream), W(flags));
   call_leave(c);
@@ -12529,11 +12573,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   fn_cudaEventElapsedTime real = (fn_cudaEventElapsedTime)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!call_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
   call_forward(c);
-  cudaError_t r = real(ms, start, end);
-  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
-    if (!(r = real(ms, start, end))) reroute_retry_succeeded(bank);
+  cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(ms, start, end) : (cudaError_t)reroute_cuEventElapsedTime(c, (CUresult (*)(float *pMilliseconds, CUevent hStart, CUevent hEnd))(uintptr_t)real, ms, (CUevent)(uintptr_t)start, (CUevent)(uintptr_t)end);
+  if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
   call_returned(c, (uint32_t)r);
   extract_event(c, W(start), W(end));
   call_leave(c);
@@ -14116,6 +14160,8 @@ const hook_row hook_rows[] = {
   ROW(w_cuMemGetAddressRange_v2, "cuMemGetAddressRange_v2", 325, 0)
   ROW(w_cuMemHostGetDevicePointer_v2, "cuMemHostGetDevicePointer_v2", 35, 0)
   ROW(w_cuMemHostGetFlags, "cuMemHostGetFlags", 36, 0)
+  ROW(w_cuStreamGetId, "cuStreamGetId", 414, 0)
+  ROW(w_cuStreamGetId_ptsz, "cuStreamGetId_ptsz", 415, 0)
   ROW(w_cuPointerGetAttribute, "cuPointerGetAttribute", 328, 0)
   ROW(w_cuPointerGetAttributes, "cuPointerGetAttributes", 329, 0)
   ROW(w_cuPointerSetAttribute, "cuPointerSetAttribute", 330, 0)
@@ -15076,8 +15122,8 @@ const hook_name hook_names[] = {
   {"cuStreamGetFlags", 411, {0, 0, 0, 0}},
   {"cuStreamGetFlags_ptsz", 412, {0, 0, 0, 0}},
   {"cuStreamGetGreenCtx", 413, {0, 0, 0, 0}},
-  {"cuStreamGetId", 414, {0, 0, 0, 0}},
-  {"cuStreamGetId_ptsz", 415, {0, 0, 0, 0}},
+  {"cuStreamGetId", 414, {ROW_w_cuStreamGetId + 1, 0, 0, 0}},
+  {"cuStreamGetId_ptsz", 415, {ROW_w_cuStreamGetId_ptsz + 1, 0, 0, 0}},
   {"cuStreamGetPriority", 416, {0, 0, 0, 0}},
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
   {"cuStreamSetAttribute", 418, {ROW_w_cuStreamSetAttribute + 1, 0, 0, 0}},
@@ -16620,8 +16666,8 @@ const hook_abi hook_abis[] = {
   {"cuStreamGetFlags", 5050, 0, -1, 411},
   {"cuStreamGetFlags", 7000, 1, -1, 412},
   {"cuStreamGetGreenCtx", 12040, 0, -1, 413},
-  {"cuStreamGetId", 12000, 0, -1, 414},
-  {"cuStreamGetId", 12000, 1, -1, 415},
+  {"cuStreamGetId", 12000, 0, ROW_w_cuStreamGetId, 414},
+  {"cuStreamGetId", 12000, 1, ROW_w_cuStreamGetId_ptsz, 415},
   {"cuStreamGetPriority", 5050, 0, -1, 416},
   {"cuStreamGetPriority", 7000, 1, -1, 417},
   {"cuStreamIsCapturing", 10000, 0, -1, 651},

@@ -453,6 +453,8 @@ enum hook_row_number {
   ROW_w_cuMemGetAddressRange_v2,
   ROW_w_cuMemHostGetDevicePointer_v2,
   ROW_w_cuMemHostGetFlags,
+  ROW_w_cuStreamGetId,
+  ROW_w_cuStreamGetId_ptsz,
   ROW_w_cuPointerGetAttribute,
   ROW_w_cuPointerGetAttributes,
   ROW_w_cuPointerSetAttribute,

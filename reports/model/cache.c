@@ -375,6 +375,20 @@ void wr_cache_free(wr_cache *c)
   c->pool_count = 0;
 }
 
+static weir_status load_kept_calls(wr_cache *c, const wr_db *db)
+{
+  int64_t calls = 0;
+  weir_status s = wr_db_number(
+      db,
+      db->schema < 2 ? "SELECT 0"
+                     : "SELECT count(*) FROM (SELECT 1 FROM template WHERE kind IN (7, 8, 12) AND"
+                       " flags & 64 LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id ="
+                       " e.template WHERE t.kind IN (7, 8, 12) AND t.flags & 64",
+      &calls);
+  c->kept_calls = (uint64_t)calls;
+  return s;
+}
+
 weir_status wr_cache_load(wr_cache *c, const wr_db *db)
 {
   *c = (wr_cache){.mode = "observe"};
@@ -393,6 +407,7 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
   if (!s) s = walk_facts(&p);
   if (!s) s = wr_db_each(db, copies_sql, take_copies, c);
   if (!s) s = load_unwritten(c, db);
+  if (!s) s = load_kept_calls(c, db);
   hash_map_free(&p.by_pointer);
   hash_map_free(&p.per_process);
   free(p.places);

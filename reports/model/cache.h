@@ -71,11 +71,12 @@ typedef struct wr_cache {
   wr_tally given[WR_REASONS], tainted[WR_REASONS];
   uint64_t kept_frees, kept_bytes;                   /* into a cache */
   uint64_t waits_kept, waits_kept_ns, waits_avoided; /* of frees */
-  size_t ended;                                      /* processes that had memory, and are gone */
-  uint64_t held_peak_bytes;                   /* device memory, live and cached, at one moment */
-  uint64_t end_ns;                            /* of the last event */
-  uint64_t curve[WR_CURVE];                   /* most device bytes cached in each slice of end_ns */
-  wr_staging staging[3];                      /* h2d, d2h, p2p */
+  uint64_t kept_calls;      /* calls answered with objects and answers that were kept, not memory */
+  size_t ended;             /* processes that had memory, and are gone */
+  uint64_t held_peak_bytes; /* device memory, live and cached, at one moment */
+  uint64_t end_ns;          /* of the last event */
+  uint64_t curve[WR_CURVE]; /* most device bytes cached in each slice of end_ns */
+  wr_staging staging[3];    /* h2d, d2h, p2p */
   wr_unwritten unwritten[WR_UNWRITTEN];       /* the earliest first */
   size_t unwritten_count, unwritten_places;   /* of these; there are */
   uint64_t unwritten_copies, unwritten_bytes; /* in all */

@@ -260,6 +260,9 @@ void wr_section_caches(wr_tables *t, const wr_cache *c, const report_settings *o
   else
     why_line(x, c->missed, "misses");
   if (!whole) why_line(x, c->left, "left to the driver");
+  if (c->kept_calls)
+    LINE(x, "%s answered with events, streams and properties that were kept",
+         OF(c->kept_calls, "call was", "calls were"));
   add_free_waits(x, c);
   add_staging(x, &c->staging[0], "host → device", false);
   add_staging(x, &c->staging[1], "device → host", false);

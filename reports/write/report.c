@@ -153,7 +153,7 @@ weir_status report_figures(run_figures *out, const char *trace)
                        .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
                        .hits = d->hits + p->hits,
                        .misses = d->misses + p->misses,
-                       .rerouted = d->hits + p->hits + m.cache.kept_frees + done,
+                       .rerouted = d->hits + p->hits + m.cache.kept_frees + m.cache.kept_calls + done,
                        .events = t->events,
                        .failed_calls = t->failed_calls,
                        .dropped = t->dropped};

@@ -27,17 +27,35 @@ static const struct fix {
 } fixes[] = {
     {"properties", "properties", "cudaGetDeviceProperties", "$BUILD/tests/e2e/asker loop 100",
      "(asked-in-a-loop), 98 times", "ask_each  asker.c:"},
+    {"events", "events", "cudaEvent", "$BUILD/tests/reroute/trap event_loop",
+     "(handle-churn), 38 times", "event_loop  trap_fixes.c:"},
+    {"streams", "streams", "cudaStream", "$BUILD/tests/reroute/trap stream_loop",
+     "(handle-churn), 38 times", "stream_loop  trap_fixes.c:"},
 };
 enum { FIXES = sizeof fixes / sizeof *fixes };
 
 static const char *const modes[] = {"strict", "relaxed"};
 
 /* Traps without a wait that only strict keeps. */
-static const char *const traps[] = {
-    "properties",           "reuse",       "stream_ends_busy", "per_thread_streams", "reset",
-    "two_contexts",         "two_devices", "sticky_error",     "fork_child",         "capture",
-    "forbidden_in_capture", "threads",     "graph_after_free", "graph_of_nodes",     "ipc_events",
-    "streams_of_others",    "all_at_once"};
+static const char *const traps[] = {"properties",
+                                    "events",
+                                    "streams",
+                                    "reuse",
+                                    "stream_ends_busy",
+                                    "per_thread_streams",
+                                    "reset",
+                                    "two_contexts",
+                                    "two_devices",
+                                    "sticky_error",
+                                    "fork_child",
+                                    "capture",
+                                    "forbidden_in_capture",
+                                    "threads",
+                                    "graph_after_free",
+                                    "graph_of_nodes",
+                                    "ipc_events",
+                                    "streams_of_others",
+                                    "all_at_once"};
 enum { TRAPS = sizeof traps / sizeof *traps };
 
 static char bare[65536];

@@ -57,6 +57,10 @@ static const struct trap {
     {"bounds_in_capture", "1G", true, false, 0},
     {"closed_memory", "1G", true, false, 0},
     {"properties", "1G", true, false, 0},
+    {"events", "1G", true, false, 0},
+    {"streams", "1G", true, false, 0},
+    {"event_loop", "1G", true, false, 0},
+    {"stream_loop", "1G", true, false, 0},
 };
 
 enum { TRAPS = sizeof traps / sizeof *traps };

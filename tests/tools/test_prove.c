@@ -172,7 +172,7 @@ static const struct {
 } fixes[] = {{"repeated-allocation", "strict device"}, {"temporary-allocation", "strict device"},
              {"hidden-wait", "relaxed device"},        {"pageable-async", "strict staging"},
              {"pinned-churn", "strict pinned"},        {"staged-peer", "strict access"},
-             {"pool-gives-back", "strict pool"}};
+             {"pool-gives-back", "strict pool"},       {"handle-churn", "strict events,streams"}};
 
 START_TEST(a_fix_alone_takes_its_waste_away)
 {

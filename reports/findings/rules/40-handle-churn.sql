@@ -4,7 +4,9 @@
 -- severity: medium
 -- certainty: likely
 -- threshold: min_pairs 16 times
+-- prove: strict events,streams
 -- fix: Make them once and keep them: each can serve any number of times.
-SELECT p.made AS event, p.template, p.made_ns + p.ended_ns AS cost_ns, p.ended AS related
-FROM handle_pair p CROSS JOIN handle_family f ON f.id = p.family
+SELECT p.made AS event, p.template, p.made_ns + p.ended_ns AS cost_ns, p.ended AS related,
+       t.flags & $CACHED <> 0 AS removed
+FROM handle_pair p CROSS JOIN handle_family f ON f.id = p.family CROSS JOIN template t ON t.id = p.template
 WHERE f.again >= :min_pairs - 1 AND p.again
