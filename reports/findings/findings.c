@@ -538,10 +538,11 @@ static group sum_of(const group *g, size_t count)
 static weir_status keep_small(search *x, const wr_rule *rule)
 {
   wr_findings *f = x->f;
-  if (f->small_count && f->small[f->small_count - 1] == rule) return WEIR_OK;
+  size_t at = (size_t)(rule - f->rules.rule);
+  if (f->small_count && f->small[f->small_count - 1] == at) return WEIR_OK;
   if (!wr_grow(&f->small, &f->small_capacity, f->small_count + 1, sizeof(*f->small)))
     return no_memory(x);
-  f->small[f->small_count++] = rule;
+  f->small[f->small_count++] = at;
   return WEIR_OK;
 }
 

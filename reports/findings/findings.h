@@ -73,8 +73,8 @@ typedef struct wr_findings {
   size_t removed_count, removed_capacity;
   wr_unjudged_rule *unjudged; /* owned */
   size_t unjudged_count, unjudged_capacity;
-  size_t late;           /* of them, those that took too long */
-  const wr_rule **small; /* owned array: of what is found, and too small for `min` */
+  size_t late;   /* of them, those that took too long */
+  size_t *small; /* owned: places in `rules` of those whose findings are too small for `min` */
   size_t small_count, small_capacity;
   uint64_t saving_ns,
       moved_bytes;         /* of all findings together: time that several gain counts once */

@@ -1,8 +1,8 @@
 /* step_facts.c: see step_facts.h.
  *
- * A host that reads what a copy brought needs time between its calls. That time is added up, so that
- * the next copy to the same memory shows how much there was. Where CUDA itself reads the memory, as
- * the source of a copy, nothing is concluded. */
+ * A host that reads what a copy brought needs time between its calls. That time is added up, so
+ * that the next copy to the same memory shows how much there was. Where CUDA itself reads the
+ * memory, as the source of a copy, nothing is concluded. */
 #include "reports/findings/step_facts.h"
 #include "core/base/map.h"
 #include "core/trace/event.h"
@@ -37,7 +37,7 @@ static void use_result(wr_step_state *h, const wr_fact_call *c)
     if (c->b - r->address < r->bytes || r->address - c->b < c->bytes) r->address = 0;
 }
 
-/* What was set last served for nothing: the call `next` sets another, or follows where all is as it was. */
+/* What was set last served for nothing: `next` sets another, or follows where all is as it was. */
 static weir_status add_turn(wr_fact_tables *tables, const wr_step_state *h, int64_t next)
 {
   const int64_t v[] = {h->set, next, h->set_template, h->set_ns};

@@ -1,5 +1,5 @@
-/* step_facts.h: the facts about what a thread does by itself from call to call: results that it had too
- * little time to read, devices that it made current for nothing. */
+/* step_facts.h: the facts about what a thread does by itself from call to call: results that it had
+ * too little time to read, devices that it made current for nothing. */
 #ifndef WEIR_REPORTS_STEP_FACTS_H
 #define WEIR_REPORTS_STEP_FACTS_H
 
@@ -22,9 +22,8 @@ typedef struct wr_step_state {
   wr_result result[WR_RESULTS];      /* by a hash of their addresses */
   int64_t own, until;                /* ns so far between calls; end of the last call */
   int64_t set, set_template, set_ns; /* the last call, where it set the device; 0: it did not */
-  uint64_t device,
-      device_before; /* as set by now, and before the calls that end with `set`; 1 more, 0: unknown */
-  bool turns;        /* two calls and more end with `set` */
+  uint64_t device, device_before;    /* 1 more than is set, and was before `set`; 0: unknown */
+  bool turns;                        /* two calls and more end with `set` */
 } wr_step_state;
 
 /* The thread's next call, in order of time. Errors: EIO, ENOMEM. */

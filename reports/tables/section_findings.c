@@ -180,7 +180,7 @@ static void add_small(const findings_section *x, const wr_findings *f)
   size_t bytes = 0;
   FILE *to = open_memstream(&text, &bytes);
   for (size_t i = 0; to && i < f->small_count; i++)
-    (void)fprintf(to, "%s%s", i ? ", " : "", f->small[i]->id);
+    (void)fprintf(to, "%s%s", i ? ", " : "", f->rules.rule[f->small[i]].id);
   if (!to || fclose(to) != 0)
     x->t->failed = true;
   else if (f->small_count)

@@ -1,5 +1,5 @@
-/* waste_steps.c: what a program does at each of its steps, and need not: copies, turns from device to device,
- * updates, memory of other sizes, code that is loaded in the first of them. */
+/* waste_steps.c: what a program does at each of its steps, and need not: copies, turns from device
+ * to device, updates, memory of other sizes, code that is loaded in the first of them. */
 #include <cuda.h>
 #include "tests/victims/findings/waster.h"
 
@@ -91,7 +91,7 @@ static void device_ping_pong_twin(void)
 
 /* ---- graph-updated-with-itself --------------------------------------------------------------- */
 
-/* A graph of copies is captured for each step; each of them is of the same memory, or goes on by `pace`. */
+/* A graph of copies is captured for each step: of the same memory, or further on by `pace`. */
 static void update_graphs(int pace)
 {
   cudaGraph_t graph;
@@ -206,7 +206,7 @@ static void loaded_in_a_request(void)
   CHECK(cudaFree(p));
 }
 
-/* It is loaded before the first of them, where the loop is and by the same function, in a step of its own. */
+/* It is loaded before the first of them, by the same function, in a step of its own. */
 static void loaded_in_a_request_twin(void)
 {
   static float host[1024];
@@ -253,7 +253,8 @@ static void managed_for_the_device_twin(void)
 
 /* ---- resized-allocation ---------------------------------------------------------------------- */
 
-/* A list is as long as it has to be; each step keeps memory of its own, `between` has the room of the list for some of it. */
+/* A list is as long as it has to be; each step keeps memory of its own, of which some is allocated
+ * between the free of the list and its next allocation, or not. */
 static void resize(int between, size_t least, size_t most)
 {
   float *kept[2 * STEPS], *list = filled(least);
