@@ -101,7 +101,7 @@ porting: ## make tools/doc/porting.md of tools/doc/porting.tsv, what libweir exp
 	$(Q)tools/scripts/porting.py
 
 # What findings mean: one text for the command, the manual and the document.
-findings: ## make tools/doc/findings.md of the pages of rules, reports/findings/explain
+findings: ## make tools/doc/findings.md of the pages of rules, reports/findings/explain, and of tools/doc/savings.tsv
 	$(Q)tools/scripts/findings.py
 
 lint-findings:
@@ -178,7 +178,14 @@ bench: ## set the machine up, build, measure the targets; prints a table, writes
 
 bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR) $(O)/tests/findings/waster
 
-.PHONY: bench bench-build
+# What findings predict, and what the fixes gain: rows of the bench, kept for the document of findings.
+savings: bench-build ## measure what findings predict against the same work without the waste: tools/doc/savings.tsv
+	@for i in 1 2 3; do $(O)/bench/bench "$(abspath $(O))" $(O)/savings-$$i.json \
+	  $$(sed -n 's/^SAVING(\([a-z_]*\),.*/saving-\1/p' tools/bench/savings.def) || test $$? = 1 || exit 1; done
+	$(Q)tools/scripts/savings.py $(O)/savings-[123].json
+	$(Q)tools/scripts/findings.py
+
+.PHONY: bench bench-build savings
 
 # The pictures of README.md: a real report, drawn, and its page in Chromium. The program lies in /tmp so that no one's folders
 # show.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """findings.py [--check | --man OUT VERSION]: tools/doc/findings.md, made of the pages that 'weir explain' prints.
 
-Each page is reports/findings/explain/ID.md; number, title and severity are those of the rule in reports/findings/rules.
+Each page is reports/findings/explain/ID.md; number, title and severity are those of the rule in reports/findings/rules. The table of
+all has the programs in tests/victims/findings and the savings in tools/doc/savings.tsv.
 --check writes nothing: exit status 1 where the document is not what would be made, a rule has no page or a page no rule.
 --man writes OUT/weir-findings.7, of the same texts.
 """
@@ -14,6 +15,7 @@ ABOUT = ('The cost of a finding is the time that its operations take of a thread
          'Operations that several rules find count once. Of a place the slowest hundredth counts as the median, where these take '
          'eight times the median or longer.')
 RULES, PAGES, DOCUMENT = 'reports/findings/rules', 'reports/findings/explain', 'tools/doc/findings.md'
+VICTIMS, SAVINGS = 'tests/victims/findings', 'tools/doc/savings.tsv'
 
 
 def text(path):
@@ -39,10 +41,42 @@ def rules():
     return [(int(r['number']), r['id'], r['title'], r.get('severity', 'medium'), text(f'{PAGES}/{r["id"]}.md')) for r in found]
 
 
+def victims():
+    """By rule: the file of the program that commits the waste, its function, and that of its twin."""
+    found = {}
+    for name in sorted(os.listdir(VICTIMS)):
+        for rule, waste, twin in re.findall(r'^ *\{"([\w-]+)",\s+(\w+),\s+(\w+),', text(os.path.join(VICTIMS, name)), re.M):
+            found[rule] = (name, waste, twin)
+    return found
+
+
+def savings():
+    """The commit that was measured; and by rule, 'predicted / gained' of each of its wastes, ms."""
+    lines = text(SAVINGS).splitlines() if os.path.exists(SAVINGS) else ['']
+    tree, found = re.sub(r'^# (.*):.*', r'\1', lines[0]), {}
+    for line in lines[1:]:
+        _, rule, predicted, gained = line.split('\t')
+        found.setdefault(rule, []).append(f'{predicted} / {gained}')
+    return tree, found
+
+
+def table(pages):
+    programs, (tree, measured) = victims(), savings()
+    out = ['Of each rule the program that commits the waste and the twin that looks like it (`tests/victims/findings`, '
+           '`build/tests/findings/waster ID [twin]`), and of those whose costs the software device has what the rule predicts and what the '
+           f'fixed program gains, in ms (`make savings`, {tree}).\n',
+           '| no. | rule | severity | victim | twin | predicted / gained |', '|---|---|---|---|---|---|']
+    for number, name, _, severity, _ in pages:
+        file, waste, twin = programs.get(name, ('–', '–', '–'))
+        out.append(f'| {number} | [{name}](#{name}) | {severity} | `{waste}` in {file} | `{twin}` | {"; ".join(measured.get(name, ["–"]))} |')
+    return '\n'.join(out) + '\n'
+
+
 def document():
+    pages = rules()
     out = ['# What findings mean\n\nA page for each rule of `weir report findings`, in the order of their numbers, as '
-           '`weir explain RULE` prints it.\n\n' + ABOUT + '\n']
-    for number, name, title, severity, page in rules():
+           '`weir explain RULE` prints it.\n\n' + ABOUT + '\n', table(pages)]
+    for number, name, title, severity, page in pages:
         out.append(f'## {name}\n\n**{title}.** Rule {number}, severity {severity}.\n\n' + re.sub('^## ', '### ', page, flags=re.M))
     return '\n'.join(out)
 
