@@ -15,8 +15,8 @@
  * counts as 0, so that a size or a step that changes with each launch does not make it another.
  * Blocks that come make all guesses stale, since a word may point into them: their count is part of
  * the hash. */
-#ifndef WEIR_INTERPOSE_ACCESS_H
-#define WEIR_INTERPOSE_ACCESS_H
+#ifndef WEIR_INTERPOSE_RECORD_ACCESS_H
+#define WEIR_INTERPOSE_RECORD_ACCESS_H
 
 #include "interpose/record/event_fill.h"
 

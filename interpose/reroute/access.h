@@ -1,6 +1,6 @@
 /* access.h: peer access that the program has left off (access.c). */
-#ifndef WEIR_INTERPOSE_ACCESS_H
-#define WEIR_INTERPOSE_ACCESS_H
+#ifndef WEIR_INTERPOSE_REROUTE_ACCESS_H
+#define WEIR_INTERPOSE_REROUTE_ACCESS_H
 
 #include "interpose/record/copy_args.h"
 

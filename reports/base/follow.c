@@ -74,7 +74,7 @@ static int follow_part(walk *w, int part, const char *left)
 }
 
 /* The next part, as follow_part() has it. */
-static int step(walk *w)
+static int follow_step(walk *w)
 {
   const char *at = w->rest + strspn(w->rest, "/");
   size_t bytes = strcspn(at, "/");
@@ -107,7 +107,7 @@ int wr_follow(const char *path, wr_followed *f)
   f->folder = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (f->folder < 0) return -1;
   while (!status)
-    status = step(&w);
+    status = follow_step(&w);
   if (status > 0) return 0;
   int error = errno;
   enter_folder(&w, -1);

@@ -62,7 +62,7 @@ static bool interval_of(uint64_t pieces, uint64_t (*ns)(uint64_t i), uint64_t *l
   return is;
 }
 
-static uint64_t alike(uint64_t i)
+static uint64_t gain_alike(uint64_t i)
 {
   (void)i;
   return 100;
@@ -81,15 +81,15 @@ static uint64_t slower_at_the_end(uint64_t i)
 START_TEST(few_pieces_have_no_interval)
 {
   uint64_t low, high;
-  ck_assert(!interval_of(WR_GAIN_LEAST_PIECES - 1, alike, &low, &high));
-  ck_assert(interval_of(WR_GAIN_LEAST_PIECES, alike, &low, &high));
+  ck_assert(!interval_of(WR_GAIN_LEAST_PIECES - 1, gain_alike, &low, &high));
+  ck_assert(interval_of(WR_GAIN_LEAST_PIECES, gain_alike, &low, &high));
 }
 END_TEST
 
 START_TEST(an_interval_is_as_wide_as_tenths_differ)
 {
   uint64_t low, high;
-  ck_assert(interval_of(1000, alike, &low, &high));
+  ck_assert(interval_of(1000, gain_alike, &low, &high));
   ck_assert(low == 100000 && high == 100000);
   ck_assert(interval_of(1000, by_turns, &low, &high));
   ck_assert(low >= 99000 && high <= 101000);

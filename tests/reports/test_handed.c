@@ -33,7 +33,7 @@ static void launch(int thread, uint64_t at, unsigned set, uint64_t stream)
                                       .stream = stream}));
 }
 
-static void move(uint64_t at, event_kind kind, copy_kind copy, uint64_t to)
+static void move_block(uint64_t at, event_kind kind, copy_kind copy, uint64_t to)
 {
   const char *name = kind == WEIR_EV_COPY ? "cuMemcpyHtoDAsync_v2" : "cuMemsetD8Async";
   ck_assert(synth_event(0, at, 100,
@@ -60,7 +60,7 @@ static void wait_for(uint64_t at, sync_type type, uint64_t stream)
 }
 
 /* Blocks, sets, and what fills the block. */
-static void begin(void)
+static void begin_handed(void)
 {
   const uint64_t words[] = {BLOCK + 4096, OTHER};
   synth_open(synth_dir());
@@ -69,11 +69,11 @@ static void begin(void)
   ck_assert(synth_extended(0, WEIR_EV_ACCESS, OF_NONE, 0, NULL, 0));
   synth_alloc(0, 1000, 100, BLOCK, BYTES, 0, WEIR_MEM_DEVICE);
   synth_alloc(0, 2000, 100, OTHER, 1 << 20, 0, WEIR_MEM_DEVICE);
-  move(3000, WEIR_EV_COPY, WEIR_COPY_HTOD, BLOCK);
+  move_block(3000, WEIR_EV_COPY, WEIR_COPY_HTOD, BLOCK);
 }
 
 /* Launches with these sets in turn, and the peak among them. */
-static void go_on(unsigned one, unsigned two)
+static void go_on_handed(unsigned one, unsigned two)
 {
   synth_alloc(0, FIRST, 100, LATE, 4096, 0, WEIR_MEM_DEVICE);
   for (uint64_t i = 0; i < LAUNCHES; i++)
@@ -81,7 +81,7 @@ static void go_on(unsigned one, unsigned two)
 }
 
 /* What rule 21 finds; -1: nothing. */
-static int found(void)
+static int found_how(void)
 {
   wr_input in;
   wr_findings f;
@@ -111,51 +111,51 @@ START_TEST(held_after_the_last_launch_that_was_handed_it)
                {OF_OTHER, 0, WR_POSSIBLE},
                {OF_OTHER, LOST, WR_POSSIBLE},
                {0, 0, WR_POSSIBLE}};
-  begin();
+  begin_handed();
   launch(0, 10000, OF_BLOCK, STREAM);
   launch(0, 20000, OF_BLOCK, STREAM);
   wait_for(30000, WEIR_SYNC_STREAM, STREAM);
-  go_on(after[_i].one, after[_i].two);
-  ck_assert_int_eq(found(), after[_i].how);
+  go_on_handed(after[_i].one, after[_i].two);
+  ck_assert_int_eq(found_how(), after[_i].how);
 }
 END_TEST
 
 /* A kernel uses what it was handed until it ends, which only a wait for it shows. */
 START_TEST(in_use_until_the_host_has_waited_for_its_launch)
 {
-  begin();
+  begin_handed();
   launch(0, 10000, OF_BLOCK, STREAM);
   launch(0, 20000, OF_BLOCK, STREAM);
   if (_i == 1) wait_for(30000, WEIR_SYNC_STREAM, STREAM + 1);
   if (_i == 2) wait_for(30000, WEIR_SYNC_QUERY, STREAM);
   if (_i == 3) wait_for(30000, WEIR_SYNC_CONTEXT, 0);
-  if (_i == 4) move(30000, WEIR_EV_MEMSET, WEIR_COPY_UNKNOWN, BLOCK);
-  go_on(OF_OTHER, OF_NONE);
-  ck_assert_int_eq(found(), _i == 3 ? WR_LIKELY : -1);
+  if (_i == 4) move_block(30000, WEIR_EV_MEMSET, WEIR_COPY_UNKNOWN, BLOCK);
+  go_on_handed(OF_OTHER, OF_NONE);
+  ck_assert_int_eq(found_how(), _i == 3 ? WR_LIKELY : -1);
 }
 END_TEST
 
 /* A stream of the thread's own is another stream in each thread. */
 START_TEST(another_threads_stream_is_another)
 {
-  begin();
+  begin_handed();
   launch(1, 10000, OF_BLOCK, WEIR_STREAM_PER_THREAD);
   launch(_i, 20000, OF_BLOCK, WEIR_STREAM_PER_THREAD);
   wait_for(30000, WEIR_SYNC_STREAM, WEIR_STREAM_PER_THREAD);
-  go_on(OF_OTHER, OF_NONE);
-  ck_assert_int_eq(found(), -1);
+  go_on_handed(OF_OTHER, OF_NONE);
+  ck_assert_int_eq(found_how(), -1);
 }
 END_TEST
 
 /* It may be reached by an address in other memory: that it never was a parameter proves nothing. */
 START_TEST(a_block_that_was_hardly_handed_over_is_possible_at_most)
 {
-  begin();
+  begin_handed();
   if (_i) launch(0, 10000, OF_BLOCK, STREAM);
-  move(20000, WEIR_EV_MEMSET, WEIR_COPY_UNKNOWN, BLOCK);
+  move_block(20000, WEIR_EV_MEMSET, WEIR_COPY_UNKNOWN, BLOCK);
   wait_for(30000, WEIR_SYNC_STREAM, STREAM);
-  go_on(OF_OTHER, OF_NONE);
-  ck_assert_int_eq(found(), WR_POSSIBLE);
+  go_on_handed(OF_OTHER, OF_NONE);
+  ck_assert_int_eq(found_how(), WR_POSSIBLE);
 }
 END_TEST
 

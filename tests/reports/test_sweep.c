@@ -31,7 +31,7 @@ typedef struct history {
   size_t count;
 } history;
 
-static wr_sweep_moment *add(history *h, wr_sweep_moment_kind kind, int64_t time, int64_t end)
+static wr_sweep_moment *add_moment(history *h, wr_sweep_moment_kind kind, int64_t time, int64_t end)
 {
   wr_sweep_moment *m = &h->m[h->count++];
   *m = (wr_sweep_moment){.id = (int64_t)h->count, .time = time, .end = end, .kind = (uint8_t)kind};
@@ -41,7 +41,7 @@ static wr_sweep_moment *add(history *h, wr_sweep_moment_kind kind, int64_t time,
 static void add_span(history *h, wr_sweep_moment_kind kind)
 {
   int64_t time = below(LENGTH);
-  wr_sweep_moment *m = add(h, kind, time, time + 1 + below(LENGTH / 4));
+  wr_sweep_moment *m = add_moment(h, kind, time, time + 1 + below(LENGTH / 4));
   m->device = (uint8_t)below(DEVICES);
   m->queue = (uint32_t)below(QUEUES);
   m->number = 1 + (uint64_t)below(NUMBERS);

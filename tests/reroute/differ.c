@@ -44,12 +44,12 @@ static uint64_t next_random_word(runner *r)
   return z ^ z >> 31;
 }
 
-static void mix(runner *r, uint64_t value)
+static void mix_result(runner *r, uint64_t value)
 {
   r->hash = (r->hash ^ value) * UINT64_C(0x100000001b3);
 }
 
-#define DO(call) mix(r, (uint64_t)(int)(call))
+#define DO(call) mix_result(r, (uint64_t)(int)(call))
 
 static unsigned size_of(runner *r)
 {
@@ -118,7 +118,7 @@ static cudaError_t copy_rows(runner *r, buffer *b, unsigned *host, bool to_devic
                                     cudaMemcpyDeviceToHost, s);
   DO(cudaStreamSynchronize(s));
   for (unsigned i = 0; i < rows * (width + 3); i++)
-    mix(r, host[i]);
+    mix_result(r, host[i]);
   return e;
 }
 
@@ -141,7 +141,7 @@ static void read_back(runner *r, buffer *b)
   DO(cudaMemcpyAsync(to, b->p, b->n * sizeof *to, cudaMemcpyDeviceToHost, s));
   DO(cudaStreamSynchronize(s));
   for (unsigned i = 0; i < b->n; i++)
-    mix(r, to[i]);
+    mix_result(r, to[i]);
 }
 
 static void fill_host(unsigned *host, unsigned n, unsigned first)
@@ -225,7 +225,7 @@ static void far_read(runner *r, buffer *f)
   DO(cudaMemcpy(r->host, f->p, f->n * sizeof *f->p, cudaMemcpyDeviceToHost));
   DO(cudaSetDevice(0));
   for (unsigned i = 0; i < f->n; i++)
-    mix(r, r->host[i]);
+    mix_result(r, r->host[i]);
 }
 
 static void far_drop(runner *r, buffer *f)
