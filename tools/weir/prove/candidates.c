@@ -32,6 +32,14 @@ static bool is_site(const spot *s, const wr_finding_site *site)
          s->line == site->line;
 }
 
+/* Whether it is another place of the finding: where what was made is ended. */
+static bool is_related(const spot *s, const wr_finding *f)
+{
+  for (size_t i = 0; f && i < f->sites; i++)
+    if (!f->site[i].count && !f->site[i].cost_ns && is_site(s, &f->site[i])) return true;
+  return false;
+}
+
 static const spot *spot_by_stack(const spots *s, int64_t stack)
 {
   for (unsigned i = 0; i < s->count; i++)
@@ -114,6 +122,7 @@ static void add_spot(const proving *p, proof *x, unsigned action, const spot *s,
     break;
   default:
     if (here) add_line(x, action, s);
+    if (is_related(s, x->first)) watch_spot(x, s);
   }
 }
 

@@ -1,7 +1,7 @@
 /* judge.c: what the runs show of a fix. A pair is a run without and a run with it, of one round. What
  * decides is the time of the steps around the calls that the fix changes, since a wait that is gone
  * here may come back there; where they are not made again and again, the calls' own time. What a
- * fix gains cannot be more than these calls took. */
+ * fix gains cannot be more than these calls took, and what looking at them took beside. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,6 +9,7 @@
 #include "tools/weir/prove/prove.h"
 
 enum { LEAST_PAIRS = 4 };
+#define BESIDE 5000 /* ns that a recorded call takes at most beside its own time */
 #define SURE   1.5 /* intervals at 95 % by which a gain is off 0 where it is looked at repeatedly */
 #define NARROW 0.002 /* of the run: half an interval that no more pairs are worth */
 
@@ -99,6 +100,12 @@ static bool is_decided(const proving *p, const proof *x)
   return fabs(g->mean) > SURE * half || half < NARROW * (double)prove_unfixed_ns(p);
 }
 
+/* What can be gained at most of the calls. */
+static double most_of(const proof *x)
+{
+  return (double)x->before.ns + BESIDE * (double)x->before.calls;
+}
+
 void proof_judge(proving *p, proof *x)
 {
   if (!x->pairs) return;
@@ -107,7 +114,7 @@ void proof_judge(proving *p, proof *x)
   x->verdict = p->r.of[x->way].there            ? PROVE_DIFFERS
                : !x->after.applied              ? PROVE_UNUSED
                : !g->known                      ? PROVE_NO_GAIN
-               : g->low > (double)x->before.ns  ? PROVE_ODD
+               : g->low > most_of(x)            ? PROVE_ODD
                : g->high < 0 || x->run.high < 0 ? PROVE_LOSS
                : g->low > 0                     ? PROVE_GAIN
                                                 : PROVE_NO_GAIN;
