@@ -15,7 +15,7 @@ static bool sampling;
 static _Atomic uint32_t spent[SITES], earned[SITES];
 static _Atomic uint64_t seen[SEEN]; /* 54 bits of a hash, and 10 of the site; 0: none */
 
-static uint64_t mix(uint64_t a, uint64_t b)
+static uint64_t mix_words(uint64_t a, uint64_t b)
 {
   uint64_t x = (a ^ b) * UINT64_C(0x9e3779b97f4a7c15);
   return x ^ x >> 29;
@@ -36,7 +36,7 @@ unsigned sample_site(const hook_call *c, const event_fields *e)
 {
   unsigned magnitude = e->bytes ? 64 - (unsigned)__builtin_clzll(e->bytes) : 0;
   uint64_t call = (uint64_t)c->api << 16 | e->detail << 8 | magnitude;
-  return (unsigned)(mix(mix(call, c->thread->outermost), e->device) % SITES);
+  return (unsigned)(mix_words(mix_words(call, c->thread->outermost), e->device) % SITES);
 }
 
 bool sample_takes(unsigned site, uint64_t bytes)
@@ -56,7 +56,7 @@ static void earn(unsigned site, uint64_t bytes)
 void sample_hashed(unsigned site, uint64_t bytes, const content_digest *d)
 {
   if (!sampling) return;
-  uint64_t key = mix(d->hash[0], bytes), value = key / SITES * SITES + site;
+  uint64_t key = mix_words(d->hash[0], bytes), value = key / SITES * SITES + site;
   _Atomic uint64_t *place = &seen[(key >> 40) % SEEN];
   uint64_t before = atomic_exchange_explicit(place, value, memory_order_relaxed);
   bool again = before && before / SITES == value / SITES;
