@@ -12,7 +12,6 @@
 #include <unistd.h>
 #include "interpose/record/pools.h"
 #include "interpose/reroute/access.h"
-#include "interpose/reroute/kept.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/record/stats.h"
 #include "interpose/reroute/cache_rules.h"
@@ -152,8 +151,6 @@ void reroute_context_gone(unsigned number)
   peer_access_context_gone(number);
   fill_context_gone(number);
   poison_context_gone(number);
-  kept_events_context_gone(number);
-  kept_streams_context_gone(number);
   reroute_device_gone(number);
   pthread_mutex_lock(&making);
   contexts_gone++;

@@ -1,12 +1,12 @@
 /* kept.h: handles of objects that the program has ended and that are handed out to it again, of one
  * kind: events, streams.
  *
- * What the original made while the action was on is *known*, by its handle, with the context that it
- * is in and its traits, which are all that two objects must have in common to stand for each other.
- * One that the program ends is *kept*: it stays as it is, in the place of a few, until a call that
- * would make its like. One that something was done to which cannot be undone is *spoilt*: its end is
- * the original's. There are KEPT_EACH places a context; nothing that is kept is ever given back
- * before its context ends, and then the context takes it along.
+ * What the original made while the action was on is *known*, by its handle, with the context that
+ * it is in and its traits, which are all that two objects must have in common to stand for each
+ * other. One that the program ends is *kept*: it stays as it is, in one of a few places, until a
+ * call that would make its like. One that something was done to which cannot be undone is
+ * *spoilt*: its end is the original's. There are KEPT_EACH places a context; nothing that is kept
+ * is given back before its context ends, and then the context takes it along.
  *
  * Any number of threads, no lock. */
 #ifndef WEIR_INTERPOSE_REROUTE_KEPT_H
@@ -46,7 +46,7 @@ void kept_made(kept_objects *k, uint64_t handle, unsigned number, uint64_t trait
 typedef enum kept_end {
   KEPT_NOT,  /* the original has to end it */
   KEPT_NOW,  /* it is kept */
-  KEPT_TWICE /* the program had ended it before: the original may not be asked, which has it still */
+  KEPT_TWICE /* it was ended before: the original may not be asked, which has it still */
 } kept_end;
 
 /* The program ends an object; `possible`: it may be kept. */
@@ -67,8 +67,7 @@ void kept_gone(kept_objects *k, uint64_t handle);
 /* The context is gone, and its objects with it. */
 void kept_context_gone(kept_objects *k, unsigned number);
 
-/* The same of all events (event.c) and of all streams (stream.c). The first of each is in reroute.h,
- * where the wrappers find it. */
+/* The same of all events (event.c) and of all streams (stream.c). */
 void kept_events_context_gone(unsigned number);
 void kept_streams_context_gone(unsigned number);
 

@@ -7,6 +7,7 @@
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/cache_rules.h"
 #include "interpose/reroute/context_cache.h"
+#include "interpose/reroute/kept.h"
 #include "interpose/reroute/places.h"
 #include "interpose/staging/staging.h"
 
@@ -15,10 +16,17 @@ static bool keeps_pool(const hook_call *c)
   return reroute_applies(c, REROUTE_POOL);
 }
 
+static void note_context_gone(unsigned number)
+{
+  reroute_context_gone(number);
+  kept_events_context_gone(number);
+  kept_streams_context_gone(number);
+}
+
 void reroute_start(const reroute_options *o)
 {
   static const record_subscriber us = {.allocated = reroute_address_handed_out,
-                                       .context_gone = reroute_context_gone,
+                                       .context_gone = note_context_gone,
                                        .peers_enabled = reroute_peers_enabled,
                                        .graph_made = reroute_taint_all,
                                        .shared = reroute_taint,

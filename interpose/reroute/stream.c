@@ -1,9 +1,10 @@
 /* stream.c: the program's own waits, which settle what its frees did not wait for, and
  * streams that end, that are kept or that are in no context of their own.
  *
- * A stream that a program ends can be kept (REROUTE_STREAMS), and be the one that it makes next with
- * the same flags and priority in the same context, if it is idle by then. Not one with attributes
- * of its own, or to which managed memory was attached; and none while a stream is being captured.
+ * A stream that a program ends can be kept (REROUTE_STREAMS), and be the one that it makes next
+ * with the same flags and priority in the same context, if it is idle by then. Not one with
+ * attributes of its own, or to which managed memory was attached; and none while a stream is being
+ * captured.
  * Its id would be the one of a stream that has ended, where "the stream ID is guaranteed unique for
  * the life of the program" (cudaStreamGetId): who asks is told that of a stream made for it. */
 #include "interpose/reroute/context_cache.h"
