@@ -446,6 +446,7 @@ static weir_status add_site(search *x, wr_finding *f, size_t at, uint64_t cost, 
   }
   const wr_frame_name *n = &x->places[at].name;
   wr_finding_site *s = &f->site[f->sites++];
+  x->f->interpreters |= wr_is_interpreter(n->module);
   *s = (wr_finding_site){.function = wr_format("%s", n->function),
                          .file = n->file ? wr_format("%s", n->file) : NULL,
                          .line = n->file ? n->line : 0,

@@ -82,6 +82,7 @@ typedef struct wr_findings {
   uint64_t duration_ns;    /* of the run */
   uint64_t starved_ns,
       preempted;           /* of the run's threads: waited for a processor; lost one, times */
+  bool interpreters;       /* a place is in one: the frames of its program are not there */
   const char *unavailable; /* why nothing was judged, or NULL */
   wr_min_cost min;
 } wr_findings;

@@ -304,6 +304,8 @@ void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settin
   size_t left = (sure > most ? sure - most : 0) + (maybe > most ? maybe - most : 0);
   add_possible(x, f, sure, most);
   if (left) LINE(x, "… and %s more: weir report findings", COUNTED(left, "finding"));
+  if (f->interpreters)
+    LINE(x, "Places in an interpreter: weir run --python reads the Python program's own frames.");
   if (!f->count) add_none(x, f);
   add_load(x, f);
   add_removed(x, f);

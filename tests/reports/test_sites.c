@@ -285,6 +285,29 @@ START_TEST(callers_are_the_users)
 }
 END_TEST
 
+static char *text_of_interpreted(uint64_t caller)
+{
+  synth_open(synth_dir());
+  name_python_frame(1, 11, "train");
+  synth_module(0, 0x10000, 0x10000, 0x20000, "/usr/lib/libffi.so.8", NULL, 0);
+  synth_stack(0, 1, (const uint64_t[]){0x10010, caller}, 2);
+  record_site_alloc(100, 4 << 20, 1);
+  return text_of(close_and_import(), (report_settings){.width = 100});
+}
+
+START_TEST(places_in_an_interpreter_name_the_option_that_reads_its_program)
+{
+  static const char advice[] = "weir run --python reads";
+  char *text = text_of_interpreted(0x10020);
+  ck_assert_msg(strstr(text, advice) != NULL, "%s", text);
+  free(text);
+  synth_clean();
+  text = text_of_interpreted(WEIR_PYTHON_FRAME_FIRST + 1);
+  ck_assert_msg(strstr(text, "train") && !strstr(text, advice), "%s", text);
+  free(text);
+}
+END_TEST
+
 /* Where the program's own code is shown, it stays, though Python is behind it. */
 START_TEST(the_programs_own_frames_give_way_to_no_frame_of_python)
 {
@@ -549,6 +572,7 @@ int main(void)
   tcase_add_test(t, what_a_library_does_is_at_the_users_frame);
   tcase_add_test(t, the_advice_of_a_rule_is_printed_once);
   tcase_add_test(t, callers_are_the_users);
+  tcase_add_test(t, places_in_an_interpreter_name_the_option_that_reads_its_program);
   tcase_add_test(t, the_programs_own_frames_give_way_to_no_frame_of_python);
   tcase_add_test(t, stacks_of_a_tree_of_processes_are_added_up);
   tcase_add_test(t, copies_of_one_line_are_split_by_direction_and_memory);
