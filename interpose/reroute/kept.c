@@ -28,7 +28,7 @@ void kept_made(kept_objects *k, uint64_t handle, unsigned number, uint64_t trait
                        KEPT_KNOWN);
 }
 
-static uint64_t is_of(const hash_entry *e)
+static uint64_t kept_as(const hash_entry *e)
 {
   return atomic_load_explicit(&e->x, memory_order_relaxed);
 }
@@ -53,7 +53,7 @@ kept_end kept_ended(kept_objects *k, uint64_t handle, bool possible)
     if (had & KEPT_AWAY) return KEPT_TWICE;
     if (!had || had & KEPT_SPOILT || !possible) return KEPT_NOT;
   } while (!atomic_compare_exchange_weak(&e->y, &had, KEPT_KNOWN | KEPT_AWAY));
-  if (put_in_place(k, handle, (unsigned)(is_of(e) >> TRAITS_BITS))) return KEPT_NOW;
+  if (put_in_place(k, handle, (unsigned)(kept_as(e) >> TRAITS_BITS))) return KEPT_NOW;
   atomic_store(&e->y, had);
   return KEPT_NOT;
 }
@@ -64,7 +64,7 @@ static bool take_if_ready(kept_objects *k, uint64_t handle, uint64_t want,
 {
   uint64_t away = KEPT_KNOWN | KEPT_AWAY;
   hash_entry *e = hash_table_find(&k->known, handle);
-  return e && is_of(e) == want && ready(handle) &&
+  return e && kept_as(e) == want && ready(handle) &&
          atomic_compare_exchange_strong(&e->y, &away, KEPT_KNOWN | KEPT_PRISTINE);
 }
 
@@ -77,7 +77,7 @@ uint64_t kept_again(kept_objects *k, unsigned number, uint64_t traits,
   for (unsigned i = 0; i < KEPT_EACH && asked < QUESTIONS_MOST; i++) {
     uint64_t handle = atomic_load_explicit(&k->place[number][i], memory_order_relaxed);
     hash_entry *e = handle ? hash_table_find(&k->known, handle) : NULL;
-    if (handle && (!e || is_of(e) != want)) continue;
+    if (handle && (!e || kept_as(e) != want)) continue;
     if (!handle || !atomic_compare_exchange_strong(&k->place[number][i], &handle, 0)) continue;
     asked++;
     if (take_if_ready(k, handle, want, ready)) return handle;
@@ -104,7 +104,7 @@ unsigned kept_bits(kept_objects *k, uint64_t handle)
 uint64_t kept_traits(kept_objects *k, uint64_t handle)
 {
   hash_entry *e = kept_any(k) ? hash_table_find(&k->known, handle) : NULL;
-  return e ? is_of(e) & TRAITS : 0;
+  return e ? kept_as(e) & TRAITS : 0;
 }
 
 void kept_gone(kept_objects *k, uint64_t handle)

@@ -147,16 +147,17 @@ weir_status report_figures(run_figures *out, const char *trace)
   for (size_t i = 0; i < m.note_count; i++)
     done += !strncmp(m.notes[i], REROUTE_NOTE, strlen(REROUTE_NOTE));
   const wr_cache_side *d = &m.cache.side[WR_CACHE_DEVICE], *p = &m.cache.side[WR_CACHE_PINNED];
-  *out = (run_figures){.duration_ns = (uint64_t)m.duration_ns,
-                       .waits = t->sync_explicit_calls + t->sync_implicit_calls,
-                       .wait_ns = t->sync_explicit_ns + t->sync_implicit_ns,
-                       .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
-                       .hits = d->hits + p->hits,
-                       .misses = d->misses + p->misses,
-                       .rerouted = d->hits + p->hits + m.cache.kept_frees + m.cache.kept_calls + done,
-                       .events = t->events,
-                       .failed_calls = t->failed_calls,
-                       .dropped = t->dropped};
+  *out =
+      (run_figures){.duration_ns = (uint64_t)m.duration_ns,
+                    .waits = t->sync_explicit_calls + t->sync_implicit_calls,
+                    .wait_ns = t->sync_explicit_ns + t->sync_implicit_ns,
+                    .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
+                    .hits = d->hits + p->hits,
+                    .misses = d->misses + p->misses,
+                    .rerouted = d->hits + p->hits + m.cache.kept_frees + m.cache.kept_calls + done,
+                    .events = t->events,
+                    .failed_calls = t->failed_calls,
+                    .dropped = t->dropped};
   wr_model_free(&m);
   return WEIR_OK;
 }
