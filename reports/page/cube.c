@@ -15,6 +15,12 @@ static int compare_keys(const page_key *a, const page_key *b)
   return a->route < b->route ? -1 : a->route > b->route;
 }
 
+static bool same_key(const page_key *a, const page_key *b)
+{
+  return a->bin == b->bin && a->site == b->site && a->route == b->route && a->of == b->of &&
+         a->direction == b->direction;
+}
+
 static size_t home_slot(const page_cube *c, const page_key *key)
 {
   uint64_t hash = hash_mix(hash_mix(7, (uint64_t)key->bin << 32 | key->site),
@@ -26,7 +32,7 @@ static size_t home_slot(const page_cube *c, const page_key *key)
 static uint32_t *find_slot(const page_cube *c, const page_key *key)
 {
   size_t at = home_slot(c, key);
-  while (c->slot[at] && compare_keys(&c->cell[c->slot[at] - 1].key, key) != 0)
+  while (c->slot[at] && !same_key(&c->cell[c->slot[at] - 1].key, key))
     at = (at + 1) & c->mask;
   return &c->slot[at];
 }
@@ -76,10 +82,12 @@ static bool choose_bin(page_cube *c, uint32_t bin)
 
 static page_cell *place_cell(page_cube *c, page_key key)
 {
+  if (c->latest < c->count && same_key(&c->cell[c->latest].key, &key)) return &c->cell[c->latest];
   if (!choose_bin(c, key.bin)) return NULL;
   if (2 * (c->count - c->first) >= c->mask && !fit_slots(c)) return NULL;
   uint32_t *at = find_slot(c, &key);
-  if (*at) return &c->cell[*at - 1];
+  c->latest = *at ? *at - 1 : c->count;
+  if (*at) return &c->cell[c->latest];
   if (!wr_grow(&c->cell, &c->capacity, c->count + 1, sizeof(*c->cell))) return NULL;
   *at = (uint32_t)c->count + 1;
   c->cell[c->count] = (page_cell){.key = key};
@@ -120,10 +128,21 @@ static int by_key(const void *left, const void *right)
   return compare_keys(&((const page_cell *)left)->key, &((const page_cell *)right)->key);
 }
 
+/* While bins ascend only each bin's cells are to be sorted. */
+static void sort_cells(page_cube *c)
+{
+  for (size_t i = 0, end = 0; i < c->count; i = end) {
+    uint32_t bin = c->cell[i].key.bin;
+    while (end < c->count && (c->scattered || c->cell[end].key.bin == bin))
+      end++;
+    qsort(c->cell + i, end - i, sizeof(*c->cell), by_key);
+  }
+}
+
 void page_cube_columns(page_cube *c, page_columns *to, const page_cube_field fields[], int column[],
                        int count)
 {
-  if (c->count) qsort(c->cell, c->count, sizeof(*c->cell), by_key);
+  sort_cells(c);
   for (int k = 0; k < count; k++)
     column[k] = page_column_new(
         to, fields[k] == PAGE_CELL_BIN || fields[k] == PAGE_CELL_SITE ? PAGE_DV : PAGE_V);

@@ -75,6 +75,7 @@ typedef struct page_cube {
   size_t mask;     /* slots in use - 1, 0 while there are none */
   size_t first;    /* cells from here on have slots: those of the last bin, while bins ascend */
   bool scattered;  /* they have not: all cells have slots */
+  size_t latest;   /* the cell that was asked for last */
   page_cell *cell; /* owned */
   size_t count, capacity;
   unsigned folded; /* times that two bins became one */

@@ -1,7 +1,9 @@
 /* lanes.c: see lanes.h. */
 #include "reports/page/lanes.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/sort.h"
 #include "reports/base/util.h"
 
 enum { MOST_OPS = PAGE_OPS + PAGE_OPS / 2 /* that are held at once */ };
@@ -148,10 +150,40 @@ static int by_lane_and_start(const void *left, const void *right)
   return a->event < b->event ? -1 : a->event > b->event;
 }
 
+/* Of operations that began at one time the lower event comes first. */
+static void order_events(page_lanes *x)
+{
+  for (size_t i = 0, end = 0; i < x->ops; i = end) {
+    for (end = i + 1; end < x->ops && x->op[end].start == x->op[i].start;)
+      end++;
+    if (end - i > 1) qsort(x->op + i, end - i, sizeof(*x->op), by_lane_and_start);
+  }
+}
+
+/* Those of each lane together, in the order that they have. False: out of memory. */
+static bool part_lanes(page_lanes *x)
+{
+  page_op *parted = malloc((x->ops + 1) * sizeof(*parted));
+  size_t *next = calloc(x->count + 1, sizeof(*next));
+  bool good = parted && next;
+  for (size_t i = 0; good && i < x->ops; i++)
+    next[x->op[i].lane + 1]++;
+  for (size_t i = 1; good && i < x->count; i++)
+    next[i] += next[i - 1];
+  for (size_t i = 0; good && i < x->ops; i++)
+    parted[next[x->op[i].lane]++] = x->op[i];
+  if (good) memcpy(x->op, parted, x->ops * sizeof(*parted));
+  free(parted);
+  free(next);
+  return good;
+}
+
 void page_ops_sort(page_lanes *x)
 {
   drop_short_ops(x);
-  if (x->ops) qsort(x->op, x->ops, sizeof(*x->op), by_lane_and_start);
+  bool sorted = wr_sort_records(x->op, x->ops, sizeof(*x->op), offsetof(page_op, start));
+  if (sorted) order_events(x);
+  if (x->ops && !(sorted && part_lanes(x))) qsort(x->op, x->ops, sizeof(*x->op), by_lane_and_start);
 }
 
 void page_lane_columns(const page_lanes *x, page_columns *to, int column[4])
