@@ -53,7 +53,7 @@ def victims():
 def savings():
     """The commit that was measured; and by rule, 'predicted / gained' of each of its wastes, ms."""
     lines = text(SAVINGS).splitlines() if os.path.exists(SAVINGS) else ['']
-    tree, found = re.sub(r'^# (.*):.*', r'\1', lines[0]), {}
+    tree, found = re.sub(r'^# (.*):.*', r'\1', lines[0]) or 'not measured yet', {}
     for line in lines[1:]:
         _, rule, predicted, gained = line.split('\t')
         found.setdefault(rule, []).append(f'{predicted} / {gained}')
