@@ -212,10 +212,9 @@ START_TEST(each_round_runs_the_program_as_it_is_and_with_each_fix)
                      "assert {x[\"id\"] for x in f} == {\"pinned-churn\", \"repeated-allocation\"},"
                      " f; assert all(x[\"gain_low_ns\"] <= x[\"gain_ns\"] <= x[\"gain_high_ns\"]"
                      " for x in f), f'");
-  ck_assert_str_eq(sh_status(0, "sort log")->out, "fixes-1\nfixes-1\nfixes-2\nfixes-2\n"
-                                                  "observe\nobserve\nobserve\n");
-  sh_status(0, "for from in 2 5; do sed -n $from,$((from+2))p log | sort | tr '\\n' ' ' |"
-               " grep -q '^fixes-1 fixes-2 observe $' || exit 1; done");
+  sh_status(0, "tail -n +2 log >rest; n=$(($(wc -l <rest) / 2)); head -n $n rest | sort >a;"
+               " tail -n $n rest | sort >b; cmp a b && test $n -ge 3 &&"
+               " test $(sort -u a | wc -l) -eq $n && grep -qx observe a && grep -qx fixes-2 a");
 }
 END_TEST
 
