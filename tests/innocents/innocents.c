@@ -7,7 +7,7 @@
 
 enum { MOST_THREADS = 8 };
 
-static const program *const tables[] = {samples, solvers, servers};
+static const program *const tables[] = {samples, solvers, servers, loners};
 static _Atomic unsigned seed;
 static volatile float seen;
 
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     for (const program *p = tables[t]; p->name; p++) {
       if (!strcmp(name, "list")) puts(p->name);
       if (strcmp(name, p->name) != 0) continue;
-      if (argc > 2)
+      if (argc > 2 && tables[t] != loners)
         run_in_threads(p, atoi(argv[2]));
       else
         p->run();

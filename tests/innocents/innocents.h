@@ -24,6 +24,7 @@ typedef struct program {
 } program;
 
 extern const program samples[], solvers[], servers[]; /* each ends by a NULL */
+extern const program loners[]; /* those of which a process can run one alone */
 
 float *device_floats(size_t bytes);
 float *pinned_floats(size_t bytes);
