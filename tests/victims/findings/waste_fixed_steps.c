@@ -1,4 +1,4 @@
-/* waste_fixed_steps.c: as waste_fixed.c, of what a program does at each of its steps (waste_steps.c). */
+/* waste_fixed_steps.c: as waste_fixed.c, of what a program does at each step (waste_steps.c). */
 #include "tests/victims/findings/fixed.h"
 
 enum { STATE = 4 << 20, NODES = 1000 };
