@@ -101,7 +101,7 @@ porting: ## make tools/doc/porting.md of tools/doc/porting.tsv, what libweir exp
 	$(Q)tools/scripts/porting.py
 
 # What findings mean: one text for the command, the manual and the document.
-findings: ## make tools/doc/findings.md of the pages of rules, reports/findings/explain, and of tools/doc/savings.tsv
+findings: ## make tools/doc/findings.md of the pages of rules, reports/findings/explain, and of what make savings measured
 	$(Q)tools/scripts/findings.py
 
 lint-findings:
@@ -179,7 +179,7 @@ bench: ## set the machine up, build, measure the targets; prints a table, writes
 bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR) $(O)/tests/findings/waster
 
 # What findings predict, and what the fixes gain: rows of the bench, kept for the document of findings.
-savings: bench-build ## measure what findings predict against the same work without the waste: tools/doc/savings.tsv
+savings: bench-build ## measure what findings predict against the same work without the waste, and put it into tools/doc/findings.md
 	@for i in 1 2 3; do $(O)/bench/bench "$(abspath $(O))" $(O)/savings-$$i.json \
 	  $$(sed -n 's/^SAVING(\([a-z_]*\),.*/saving-\1/p' tools/bench/savings.def) || test $$? = 1 || exit 1; done
 	$(Q)tools/scripts/savings.py $(O)/savings-[123].json
