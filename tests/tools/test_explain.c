@@ -135,7 +135,9 @@ END_TEST
 /* One text for the command, the document and the manual. */
 START_TEST(document_and_manual_are_of_the_same_pages)
 {
-  sh_status(0, "$WEIR explain --format markdown | cmp - $WEIR_SOURCE/tools/doc/findings.md");
+  sh_status(0, "$WEIR explain --format markdown >all;"
+               " sed '/^## The programs of each rule$/,$d' $WEIR_SOURCE/tools/doc/findings.md |"
+               " sed '$d' | cmp - all");
   outcome *o = sh_status(0,
                          "mkdir man; $WEIR_SOURCE/tools/scripts/findings.py --man man 1.2; "
                          "sed -n 's/^[.]SH \\([a-z\\\\-]*\\) ([0-9]*)$/\\1/p' "
@@ -150,9 +152,10 @@ END_TEST
 
 START_TEST(a_document_of_other_pages_is_refused)
 {
-  sh_status(0, "mkdir -p x/tools/doc x/tools/scripts x/reports/findings && cd x &&"
+  sh_status(0, "mkdir -p x/tools/doc x/tools/scripts x/reports/findings x/tests/victims && cd x &&"
                " cp $WEIR_SOURCE/tools/scripts/findings.py tools/scripts &&"
                " cp $WEIR_SOURCE/tools/doc/findings.md tools/doc &&"
+               " cp -r $WEIR_SOURCE/tests/victims/findings tests/victims &&"
                " cp -r $WEIR_SOURCE/reports/findings/rules $WEIR_SOURCE/reports/findings/explain"
                " reports/findings && tools/scripts/findings.py --check");
   outcome *o = sh_status(1, "cd x && echo More. >>reports/findings/explain/leak.md;"

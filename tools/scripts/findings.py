@@ -62,7 +62,7 @@ def savings():
 
 def table(pages):
     programs, (tree, measured) = victims(), savings()
-    out = ['Of each rule the program that commits the waste and the twin that looks like it (`tests/victims/findings`, '
+    out = ['## The programs of each rule\n', 'Of each rule the program that commits the waste and the twin that looks like it (`tests/victims/findings`, '
            '`build/tests/findings/waster ID [twin]`), and of those whose costs the software device has what the rule predicts and what the '
            f'fixed program gains, in ms (`make savings`, {tree}).\n',
            '| no. | rule | severity | victim | twin | predicted / gained |', '|---|---|---|---|---|---|']
@@ -75,10 +75,10 @@ def table(pages):
 def document():
     pages = rules()
     out = ['# What findings mean\n\nA page for each rule of `weir report findings`, in the order of their numbers, as '
-           '`weir explain RULE` prints it.\n\n' + ABOUT + '\n', table(pages)]
+           '`weir explain RULE` prints it.\n\n' + ABOUT + '\n']
     for number, name, title, severity, page in pages:
         out.append(f'## {name}\n\n**{title}.** Rule {number}, severity {severity}.\n\n' + re.sub('^## ', '### ', page, flags=re.M))
-    return '\n'.join(out)
+    return '\n'.join(out + [table(pages)])
 
 
 # ---- the man page --------------------------------------------------------------------------------
