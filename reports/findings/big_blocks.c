@@ -250,8 +250,8 @@ static void end_idle(const big_process *p, wr_big_block *b, int64_t next)
   b->longest = b->now;
   b->longest.next = next;
   b->longest.operations = p->operations - b->now.operations;
-  b->longest.launches = launches_of(p, b) - b->now.launches;
-  b->longest.others = p->known_launches - b->now.others;
+  b->longest.launches = launches_of(p, b) - b->now.launches + b->now.strange;
+  b->longest.others = p->known_launches - b->now.others - b->now.strange;
 }
 
 static void use_block(wr_big_block *b, int64_t from, int64_t until)
@@ -417,6 +417,23 @@ static void find_named(wr_big_state *x, big_process *p, const wr_event *e, const
   }
 }
 
+static bool is_kernel_of(const wr_big_block *b, uint64_t function)
+{
+  size_t i = 0;
+  while (i < b->kernels && b->kernel[i] != function)
+    i++;
+  return i < b->kernels;
+}
+
+/* A launch is known to be handed other memory. A kernel that takes such memory as a parameter has no need
+ * of another way to it; one that never was handed the block, and a graph, may find its address elsewhere. */
+static void pass_block(const big_process *p, wr_big_block *b, const wr_event *e)
+{
+  bool near = p->peers || e->t->device == WR_HOST || (int)e->t->device == b->device;
+  if (!b->counted || b->pending || !near) return;
+  b->now.strange += e->t->kind != WEIR_EV_LAUNCH || !is_kernel_of(b, e->a);
+}
+
 /* A launch is handed the block: its kernel may use it until the host has waited for it. */
 static void hand_block(big_process *p, wr_big_block *b, const wr_event *e, const call_time *c)
 {
@@ -429,6 +446,8 @@ static void hand_block(big_process *p, wr_big_block *b, const wr_event *e, const
   b->now = (wr_idle_time){.since = INT64_MAX / 2};
   b->handed++;
   p->pending++;
+  bool add = e->t->kind == WEIR_EV_LAUNCH && b->kernels < WR_BIG_KERNELS && !is_kernel_of(b, e->a);
+  if (add) b->kernel[b->kernels++] = e->a;
 }
 
 /* Whether it is known what the launch is handed. */
@@ -437,8 +456,11 @@ static bool see_handed(wr_big_state *x, big_process *p, const wr_event *e, const
   if (!wr_access_any(&x->access) || !wr_access_known(&x->access, e)) return false;
   for (size_t i = 0; i < x->living_count; i++) {
     wr_big_block *b = &x->living[i];
-    bool own = b->process == p->id && b->begun;
-    if (own && wr_access_touches(&x->access, e, b->address, b->bytes)) hand_block(p, b, e, c);
+    if (b->process != p->id || !b->begun) continue;
+    if (wr_access_touches(&x->access, e, b->address, b->bytes))
+      hand_block(p, b, e, c);
+    else
+      pass_block(p, b, e);
   }
   return true;
 }

@@ -24,11 +24,13 @@ typedef struct wr_idle_time { /* in which no call names a block */
   int64_t since, next;        /* ns */
   bool upload;                /* it begins with a copy of the host's memory */
   uint64_t operations;        /* copies, memsets, launches and calls of the process meanwhile */
-  uint64_t
-      launches;    /* of them, launches and calls of its device, or of any that may use it, of which
-                        it is not known what they use */
-  uint64_t others; /* launches that are known to be handed other memory */
+  uint64_t launches; /* of them, those of its device, or of any that may use it, of which it is
+                                 not known that they do not */
+  uint64_t others;   /* launches that are handed other memory, of kernels that had been handed it */
+  uint64_t strange;  /* private: such launches of kernels that had not, which are in `launches` */
 } wr_idle_time;
+
+enum { WR_BIG_KERNELS = 16 }; /* of a block, that are kept */
 
 typedef struct wr_big_block {
   int64_t alloc, process; /* event, row */
@@ -45,6 +47,8 @@ typedef struct wr_big_block {
   bool pending;     /* handed to a launch that the host has not waited for */
   int64_t pending_stream, pending_thread; /* whose; 0: of several */
   bool begun, counted, worked, replaced;
+  size_t kernels;                  /* functions that were handed it, the first of them */
+  uint64_t kernel[WR_BIG_KERNELS]; /* handles */
 } wr_big_block;
 
 typedef struct wr_big_blocks {

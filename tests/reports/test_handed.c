@@ -2,6 +2,7 @@
  * block of 96 MiB is filled, some launches are handed it, and other work follows for the rest. */
 #include <check.h>
 #include <string.h>
+#include "reports/findings/big_blocks.h"
 #include "reports/findings/findings.h"
 #include "reports/model/open.h"
 #include "tests/reports/synth.h"
@@ -19,18 +20,26 @@ enum {
   OF_OTHER,
   OF_NONE,
   LOST,
-  STREAM = 0x44
+  STREAM = 0x44,
+  KERNEL = 0x10, /* the function that is launched, and another one */
+  STRANGER = 0x20
 };
 
-static void launch(int thread, uint64_t at, unsigned set, uint64_t stream)
+static void launch_function(int thread, uint64_t at, unsigned set, uint64_t stream,
+                            uint64_t function)
 {
   ck_assert(synth_event(thread, at, 100,
                         (trace_event){.kind = WEIR_EV_LAUNCH,
                                       .api = synth_api("cuLaunchKernel"),
-                                      .a = 0x10,
+                                      .a = function,
                                       .detail = (uint8_t)set,
                                       .src_device = WEIR_DEVICE_NONE,
                                       .stream = stream}));
+}
+
+static void launch(int thread, uint64_t at, unsigned set, uint64_t stream)
+{
+  launch_function(thread, at, set, stream, KERNEL);
 }
 
 static void move_block(uint64_t at, event_kind kind, copy_kind copy, uint64_t to)
@@ -159,6 +168,36 @@ START_TEST(a_block_that_was_hardly_handed_over_is_possible_at_most)
 }
 END_TEST
 
+/* A kernel that never was handed the block may find its address in the other memory, which a table of
+ * addresses is, or in a variable of its module; one that was takes such memory as a parameter. */
+START_TEST(possible_where_a_kernel_is_launched_that_never_was_handed_it)
+{
+  begin_handed();
+  launch(0, 10000, OF_BLOCK, STREAM);
+  launch(0, 20000, OF_BLOCK, STREAM);
+  if (_i == 2) launch_function(0, 25000, OF_BLOCK, STREAM, STRANGER);
+  wait_for(30000, WEIR_SYNC_STREAM, STREAM);
+  go_on_handed(OF_OTHER, OF_OTHER);
+  if (_i) launch_function(0, FIRST + 1000 + LAUNCHES * STEP, OF_OTHER, STREAM, STRANGER);
+  ck_assert_int_eq(found_how(), _i == 1 ? WR_POSSIBLE : WR_LIKELY);
+}
+END_TEST
+
+/* Of so many kernels as are kept; what the others are handed proves nothing. */
+START_TEST(possible_where_more_kernels_were_handed_it_than_are_kept)
+{
+  uint64_t last = STRANGER + WR_BIG_KERNELS - 1 + (uint64_t)_i;
+  begin_handed();
+  for (uint64_t f = STRANGER; f <= last; f++)
+    launch_function(0, 10000 + (f - STRANGER) * 200, OF_BLOCK, STREAM, f);
+  wait_for(30000, WEIR_SYNC_STREAM, STREAM);
+  synth_alloc(0, FIRST, 100, LATE, 4096, 0, WEIR_MEM_DEVICE);
+  for (uint64_t i = 0; i < LAUNCHES; i++)
+    launch_function(0, FIRST + 1000 + i * STEP, OF_OTHER, STREAM, last);
+  ck_assert_int_eq(found_how(), _i ? WR_POSSIBLE : WR_LIKELY);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("reports/handed");
@@ -168,6 +207,8 @@ int main(void)
   tcase_add_loop_test(c, in_use_until_the_host_has_waited_for_its_launch, 0, 5);
   tcase_add_loop_test(c, another_threads_stream_is_another, 0, 2);
   tcase_add_loop_test(c, a_block_that_was_hardly_handed_over_is_possible_at_most, 0, 2);
+  tcase_add_loop_test(c, possible_where_a_kernel_is_launched_that_never_was_handed_it, 0, 3);
+  tcase_add_loop_test(c, possible_where_more_kernels_were_handed_it_than_are_kept, 0, 2);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
