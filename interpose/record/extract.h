@@ -35,4 +35,13 @@ static inline bool extract_asks_tokens(unsigned count, const CUpointer_attribute
   return false;
 }
 
+/* The linear memory that a texture reads; 0: it reads an array. */
+static inline uint64_t extract_texture_address(const CUDA_RESOURCE_DESC *resource)
+{
+  if (!resource) return 0;
+  return resource->resType == CU_RESOURCE_TYPE_LINEAR    ? resource->res.linear.devPtr
+         : resource->resType == CU_RESOURCE_TYPE_PITCH2D ? resource->res.pitch2D.devPtr
+                                                         : 0;
+}
+
 #endif

@@ -894,6 +894,196 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemExportToShareableHandle(void *shareableHandl
 _Static_assert(WEIR_SAME(&w_cuMemExportToShareableHandle, PFN_cuMemExportToShareableHandle_v10020), "cuMemExportToShareableHandle");
 WEIR_EXPORT(w_cuMemExportToShareableHandle, cuMemExportToShareableHandle, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuTexObjectCreate)(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc);
+WEIR_BODY WEIR_RARE CUresult w_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+{
+  fn_cuTexObjectCreate real = (fn_cuTexObjectCreate)(uintptr_t)hook_original(ROW_w_cuTexObjectCreate);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1053, 0, WEIR_BANK_DRIVER)) return real(pTexObject, pResDesc, pTexDesc, pResViewDesc);
+  call_forward(c);
+  CUresult r = real(pTexObject, pResDesc, pTexDesc, pResViewDesc);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(pTexObject, pResDesc, pTexDesc, pResViewDesc))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(extract_texture_address(pResDesc)), WEIR_OUT(pTexObject), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTexObjectCreate, PFN_cuTexObjectCreate_v5000), "cuTexObjectCreate");
+WEIR_EXPORT(w_cuTexObjectCreate, cuTexObjectCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTexRefSetAddress)(unsigned int *ByteOffset, CUtexref hTexRef, CUdeviceptr_v1 dptr, unsigned int bytes);
+WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef, CUdeviceptr_v1 dptr, unsigned int bytes)
+{
+  fn_cuTexRefSetAddress real = (fn_cuTexRefSetAddress)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 857, 0, WEIR_BANK_DRIVER)) return real(ByteOffset, hTexRef, dptr, bytes);
+  call_forward(c);
+  CUresult r = real(ByteOffset, hTexRef, dptr, bytes);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ByteOffset, hTexRef, dptr, bytes))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(hTexRef), W(bytes), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTexRefSetAddress, PFN_cuTexRefSetAddress_v2000), "cuTexRefSetAddress");
+WEIR_EXPORT(w_cuTexRefSetAddress, cuTexRefSetAddress, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTexRefSetAddress_v2)(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes);
+WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
+{
+  fn_cuTexRefSetAddress_v2 real = (fn_cuTexRefSetAddress_v2)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress_v2);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 858, 0, WEIR_BANK_DRIVER)) return real(ByteOffset, hTexRef, dptr, bytes);
+  call_forward(c);
+  CUresult r = real(ByteOffset, hTexRef, dptr, bytes);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(ByteOffset, hTexRef, dptr, bytes))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(hTexRef), W(bytes), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTexRefSetAddress_v2, PFN_cuTexRefSetAddress_v3020), "cuTexRefSetAddress_v2");
+WEIR_EXPORT(w_cuTexRefSetAddress_v2, cuTexRefSetAddress_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTexRefSetAddress2D)(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch);
+WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 dptr, unsigned int Pitch)
+{
+  fn_cuTexRefSetAddress2D real = (fn_cuTexRefSetAddress2D)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress2D);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 859, 0, WEIR_BANK_DRIVER)) return real(hTexRef, desc, dptr, Pitch);
+  call_forward(c);
+  CUresult r = real(hTexRef, desc, dptr, Pitch);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hTexRef, desc, dptr, Pitch))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(hTexRef), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTexRefSetAddress2D, PFN_cuTexRefSetAddress2D_v2020), "cuTexRefSetAddress2D");
+WEIR_EXPORT(w_cuTexRefSetAddress2D, cuTexRefSetAddress2D, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTexRefSetAddress2D_v2)(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
+WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
+{
+  fn_cuTexRefSetAddress2D_v2 real = (fn_cuTexRefSetAddress2D_v2)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress2D_v2);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 860, 0, WEIR_BANK_DRIVER)) return real(hTexRef, desc, dptr, Pitch);
+  call_forward(c);
+  CUresult r = real(hTexRef, desc, dptr, Pitch);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hTexRef, desc, dptr, Pitch))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(hTexRef), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTexRefSetAddress2D_v2, PFN_cuTexRefSetAddress2D_v3020), "cuTexRefSetAddress2D_v2");
+WEIR_EXPORT(w_cuTexRefSetAddress2D_v2, cuTexRefSetAddress2D_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTexRefSetAddress2D_v3)(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch);
+WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
+{
+  fn_cuTexRefSetAddress2D_v3 real = (fn_cuTexRefSetAddress2D_v3)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress2D_v3);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 861, 0, WEIR_BANK_DRIVER)) return real(hTexRef, desc, dptr, Pitch);
+  call_forward(c);
+  CUresult r = real(hTexRef, desc, dptr, Pitch);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(hTexRef, desc, dptr, Pitch))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(dptr), W(hTexRef), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTexRefSetAddress2D_v3, PFN_cuTexRefSetAddress2D_v4010), "cuTexRefSetAddress2D_v3");
+WEIR_EXPORT(w_cuTexRefSetAddress2D_v3, cuTexRefSetAddress2D_v3, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTensorMapEncodeTiled)(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
+WEIR_BODY WEIR_RARE CUresult w_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+{
+  fn_cuTensorMapEncodeTiled real = (fn_cuTensorMapEncodeTiled)(uintptr_t)hook_original(ROW_w_cuTensorMapEncodeTiled);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1051, 0, WEIR_BANK_DRIVER)) return real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+  call_forward(c);
+  CUresult r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(globalAddress), W(tensorRank), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTensorMapEncodeTiled, PFN_cuTensorMapEncodeTiled_v12000), "cuTensorMapEncodeTiled");
+WEIR_EXPORT(w_cuTensorMapEncodeTiled, cuTensorMapEncodeTiled, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTensorMapEncodeIm2col)(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
+WEIR_BODY WEIR_RARE CUresult w_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+{
+  fn_cuTensorMapEncodeIm2col real = (fn_cuTensorMapEncodeIm2col)(uintptr_t)hook_original(ROW_w_cuTensorMapEncodeIm2col);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1049, 0, WEIR_BANK_DRIVER)) return real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+  call_forward(c);
+  CUresult r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(globalAddress), W(tensorRank), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTensorMapEncodeIm2col, PFN_cuTensorMapEncodeIm2col_v12000), "cuTensorMapEncodeIm2col");
+WEIR_EXPORT(w_cuTensorMapEncodeIm2col, cuTensorMapEncodeIm2col, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTensorMapEncodeIm2colWide)(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill);
+WEIR_BODY WEIR_RARE CUresult w_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+{
+  fn_cuTensorMapEncodeIm2colWide real = (fn_cuTensorMapEncodeIm2colWide)(uintptr_t)hook_original(ROW_w_cuTensorMapEncodeIm2colWide);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1050, 0, WEIR_BANK_DRIVER)) return real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill);
+  call_forward(c);
+  CUresult r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(globalAddress), W(tensorRank), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTensorMapEncodeIm2colWide, PFN_cuTensorMapEncodeIm2colWide_v12080), "cuTensorMapEncodeIm2colWide");
+WEIR_EXPORT(w_cuTensorMapEncodeIm2colWide, cuTensorMapEncodeIm2colWide, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuTensorMapReplaceAddress)(CUtensorMap *tensorMap, void *globalAddress);
+WEIR_BODY WEIR_RARE CUresult w_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
+{
+  fn_cuTensorMapReplaceAddress real = (fn_cuTensorMapReplaceAddress)(uintptr_t)hook_original(ROW_w_cuTensorMapReplaceAddress);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  hook_call call, *c = &call;
+  if (!call_enter(c, 1052, 0, WEIR_BANK_DRIVER)) return real(tensorMap, globalAddress);
+  call_forward(c);
+  CUresult r = real(tensorMap, globalAddress);
+  while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
+    if (!(r = real(tensorMap, globalAddress))) reroute_retry_succeeded(WEIR_BANK_DRIVER);
+  call_returned(c, (uint32_t)r);
+  extract_call(c, W(globalAddress), W(0), W(0), W(WEIR_NO_STREAM));
+  call_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuTensorMapReplaceAddress, PFN_cuTensorMapReplaceAddress_v12000), "cuTensorMapReplaceAddress");
+WEIR_EXPORT(w_cuTensorMapReplaceAddress, cuTensorMapReplaceAddress, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuIpcOpenMemHandle)(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 WEIR_BODY CUresult w_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
 {
@@ -13760,6 +13950,16 @@ const hook_row hook_rows[] = {
   ROW(w_cuMemAddressFree, "cuMemAddressFree", 117, 0)
   ROW(w_cuMemSetAccess, "cuMemSetAccess", 131, 0)
   ROW(w_cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 120, 0)
+  ROW(w_cuTexObjectCreate, "cuTexObjectCreate", 1053, 0)
+  ROW(w_cuTexRefSetAddress, "cuTexRefSetAddress", 857, 0)
+  ROW(w_cuTexRefSetAddress_v2, "cuTexRefSetAddress_v2", 858, 0)
+  ROW(w_cuTexRefSetAddress2D, "cuTexRefSetAddress2D", 859, 0)
+  ROW(w_cuTexRefSetAddress2D_v2, "cuTexRefSetAddress2D_v2", 860, 0)
+  ROW(w_cuTexRefSetAddress2D_v3, "cuTexRefSetAddress2D_v3", 861, 0)
+  ROW(w_cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", 1051, 0)
+  ROW(w_cuTensorMapEncodeIm2col, "cuTensorMapEncodeIm2col", 1049, 0)
+  ROW(w_cuTensorMapEncodeIm2colWide, "cuTensorMapEncodeIm2colWide", 1050, 0)
+  ROW(w_cuTensorMapReplaceAddress, "cuTensorMapReplaceAddress", 1052, 0)
   ROW(w_cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 148, 0)
   ROW(w_cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle_v2", 149, 0)
   ROW(w_cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 144, 0)
@@ -15565,11 +15765,11 @@ const hook_name hook_names[] = {
   {"cuTexRefGetMipmapLevelBias", 854, {0, 0, 0, 0}},
   {"cuTexRefGetMipmapLevelClamp", 855, {0, 0, 0, 0}},
   {"cuTexRefGetMipmappedArray", 856, {0, 0, 0, 0}},
-  {"cuTexRefSetAddress", 857, {0, 0, 0, 0}},
-  {"cuTexRefSetAddress_v2", 858, {0, 0, 0, 0}},
-  {"cuTexRefSetAddress2D", 859, {0, 0, 0, 0}},
-  {"cuTexRefSetAddress2D_v2", 860, {0, 0, 0, 0}},
-  {"cuTexRefSetAddress2D_v3", 861, {0, 0, 0, 0}},
+  {"cuTexRefSetAddress", 857, {ROW_w_cuTexRefSetAddress + 1, 0, 0, 0}},
+  {"cuTexRefSetAddress_v2", 858, {ROW_w_cuTexRefSetAddress_v2 + 1, 0, 0, 0}},
+  {"cuTexRefSetAddress2D", 859, {ROW_w_cuTexRefSetAddress2D + 1, 0, 0, 0}},
+  {"cuTexRefSetAddress2D_v2", 860, {ROW_w_cuTexRefSetAddress2D_v2 + 1, 0, 0, 0}},
+  {"cuTexRefSetAddress2D_v3", 861, {ROW_w_cuTexRefSetAddress2D_v3 + 1, 0, 0, 0}},
   {"cuTexRefSetAddressMode", 862, {0, 0, 0, 0}},
   {"cuTexRefSetArray", 863, {0, 0, 0, 0}},
   {"cuTexRefSetBorderColor", 864, {0, 0, 0, 0}},
@@ -15757,11 +15957,11 @@ const hook_name hook_names[] = {
   {"cuParamSetv", 1046, {0, 0, 0, 0}},
   {"cuSurfObjectCreate", 1047, {0, 0, 0, 0}},
   {"cuSurfObjectDestroy", 1048, {0, 0, 0, 0}},
-  {"cuTensorMapEncodeIm2col", 1049, {0, 0, 0, 0}},
-  {"cuTensorMapEncodeIm2colWide", 1050, {0, 0, 0, 0}},
-  {"cuTensorMapEncodeTiled", 1051, {0, 0, 0, 0}},
-  {"cuTensorMapReplaceAddress", 1052, {0, 0, 0, 0}},
-  {"cuTexObjectCreate", 1053, {0, 0, 0, 0}},
+  {"cuTensorMapEncodeIm2col", 1049, {ROW_w_cuTensorMapEncodeIm2col + 1, 0, 0, 0}},
+  {"cuTensorMapEncodeIm2colWide", 1050, {ROW_w_cuTensorMapEncodeIm2colWide + 1, 0, 0, 0}},
+  {"cuTensorMapEncodeTiled", 1051, {ROW_w_cuTensorMapEncodeTiled + 1, 0, 0, 0}},
+  {"cuTensorMapReplaceAddress", 1052, {ROW_w_cuTensorMapReplaceAddress + 1, 0, 0, 0}},
+  {"cuTexObjectCreate", 1053, {ROW_w_cuTexObjectCreate + 1, 0, 0, 0}},
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
@@ -16705,11 +16905,11 @@ const hook_abi hook_abis[] = {
   {"cuSurfObjectGetResourceDesc", 5000, 0, -1, 838},
   {"cuSurfRefGetArray", 3000, 0, -1, 839},
   {"cuSurfRefSetArray", 3000, 0, -1, 840},
-  {"cuTensorMapEncodeIm2col", 12000, 0, -1, 1049},
-  {"cuTensorMapEncodeIm2colWide", 12080, 0, -1, 1050},
-  {"cuTensorMapEncodeTiled", 12000, 0, -1, 1051},
-  {"cuTensorMapReplaceAddress", 12000, 0, -1, 1052},
-  {"cuTexObjectCreate", 5000, 0, -1, 1053},
+  {"cuTensorMapEncodeIm2col", 12000, 0, ROW_w_cuTensorMapEncodeIm2col, 1049},
+  {"cuTensorMapEncodeIm2colWide", 12080, 0, ROW_w_cuTensorMapEncodeIm2colWide, 1050},
+  {"cuTensorMapEncodeTiled", 12000, 0, ROW_w_cuTensorMapEncodeTiled, 1051},
+  {"cuTensorMapReplaceAddress", 12000, 0, ROW_w_cuTensorMapReplaceAddress, 1052},
+  {"cuTexObjectCreate", 5000, 0, ROW_w_cuTexObjectCreate, 1053},
   {"cuTexObjectDestroy", 5000, 0, -1, 1054},
   {"cuTexObjectGetResourceDesc", 5000, 0, -1, 841},
   {"cuTexObjectGetResourceViewDesc", 5000, 0, -1, 842},
@@ -16729,11 +16929,11 @@ const hook_abi hook_abis[] = {
   {"cuTexRefGetMipmapLevelBias", 5000, 0, -1, 854},
   {"cuTexRefGetMipmapLevelClamp", 5000, 0, -1, 855},
   {"cuTexRefGetMipmappedArray", 5000, 0, -1, 856},
-  {"cuTexRefSetAddress", 2000, 0, -1, 857},
-  {"cuTexRefSetAddress", 3020, 0, -1, 858},
-  {"cuTexRefSetAddress2D", 2020, 0, -1, 859},
-  {"cuTexRefSetAddress2D", 3020, 0, -1, 860},
-  {"cuTexRefSetAddress2D", 4010, 0, -1, 861},
+  {"cuTexRefSetAddress", 2000, 0, ROW_w_cuTexRefSetAddress, 857},
+  {"cuTexRefSetAddress", 3020, 0, ROW_w_cuTexRefSetAddress_v2, 858},
+  {"cuTexRefSetAddress2D", 2020, 0, ROW_w_cuTexRefSetAddress2D, 859},
+  {"cuTexRefSetAddress2D", 3020, 0, ROW_w_cuTexRefSetAddress2D_v2, 860},
+  {"cuTexRefSetAddress2D", 4010, 0, ROW_w_cuTexRefSetAddress2D_v3, 861},
   {"cuTexRefSetAddressMode", 2000, 0, -1, 862},
   {"cuTexRefSetArray", 2000, 0, -1, 863},
   {"cuTexRefSetBorderColor", 8000, 0, -1, 864},

@@ -283,6 +283,49 @@ static void managed_batches(caller *c)
   ANY(cuMemDiscardBatchAsync, &at, &bytes, 1, 0, c->stream[1]);
 }
 
+/* Of nothing: each is refused. */
+static void bad_textures(caller *c)
+{
+  CUtensorMap map;
+  size_t offset;
+  ANY(cuTexRefSetAddress, &offset, NULL, 0, 0);
+  ANY(cuTexRefSetAddress2D, NULL, NULL, 0, 0);
+  ANY(cuTensorMapEncodeTiled, &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 0, NULL, NULL, NULL, NULL, NULL,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  ANY(cuTensorMapEncodeIm2col, &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 0, NULL, NULL, NULL, NULL, NULL,
+      0, 0, NULL, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  ANY(cuTensorMapEncodeIm2colWide, &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 0, NULL, NULL, NULL, 0, 0,
+      0, 0, NULL, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W,
+      CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  ANY(cuTensorMapReplaceAddress, &map, NULL);
+}
+
+static void textures(caller *c)
+{
+  void *at = c->dev[c->device][0];
+  CUDA_RESOURCE_DESC of = {.resType = CU_RESOURCE_TYPE_LINEAR,
+                           .res.linear = {.devPtr = (CUdeviceptr)(uintptr_t)at,
+                                          .format = CU_AD_FORMAT_FLOAT,
+                                          .numChannels = 1,
+                                          .sizeInBytes = 4096}};
+  struct cudaResourceDesc rt = {
+      .resType = cudaResourceTypeLinear,
+      .res.linear = {.devPtr = at,
+                     .desc = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat),
+                     .sizeInBytes = 4096}};
+  CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER};
+  struct cudaTextureDesc rt_how = {.readMode = cudaReadModeElementType};
+  CUtexObject made = 0;
+  cudaTextureObject_t rt_made = 0;
+  CALL(cuTexObjectCreate, &made, &of, &how, NULL);
+  (void)cuTexObjectDestroy(made);
+  BELOW(cuTexObjectCreate, cudaCreateTextureObject, &rt_made, &rt, &rt_how, NULL);
+  (void)cudaDestroyTextureObject(rt_made);
+}
+
 /* ---- what a device may not have -------------------------------------------------------------- */
 
 /* A block of the caller's that another process or device could use from now on. */
@@ -410,6 +453,6 @@ const operation HALF(table_operations)[] = {
     copy_batches,         copy_batch_3d,      values,       managed_hints,  packed,     code,
     graph_without_copies, graph_of_work,      graph_things, pools,          attributes, hand_over,
     managed_batches,      shared_with_others, multicast,    green_contexts, graphics,   links,
-    checkpoints};
+    checkpoints,          textures,           bad_textures};
 const unsigned HALF(table_operation_count) = sizeof HALF(table_operations) /
                                              sizeof *HALF(table_operations);

@@ -76,6 +76,38 @@ START_TEST(each_decompression_of_a_batch_is_an_event)
 }
 END_TEST
 
+/* Of an array, and of nothing, there is no address. */
+START_TEST(a_texture_is_an_event_with_the_linear_memory_that_it_reads)
+{
+  CUtexObject made = 0;
+  CUDA_TEXTURE_DESC how = {0};
+  CUDA_RESOURCE_DESC linear = {.resType = CU_RESOURCE_TYPE_LINEAR, .res.linear.devPtr = 0x10000},
+                     rows = {.resType = CU_RESOURCE_TYPE_PITCH2D, .res.pitch2D.devPtr = 0x20000},
+                     array = {.resType = CU_RESOURCE_TYPE_ARRAY,
+                              .res.array.hArray = (CUarray)0x30000};
+  const CUDA_RESOURCE_DESC *of[] = {&linear, &rows, &array, NULL};
+  const uint64_t address[] = {0x10000, 0x20000, 0, 0};
+  for (int i = 0; i < 4; i++) {
+    D(cuTexObjectCreate)(&made, of[i], &how, NULL);
+    const rig_log *l = rig_read();
+    ck_assert_uint_eq(l->events, 1);
+    ck_assert_uint_eq(l->event[0].kind, WEIR_EV_CALL);
+    ck_assert_uint_eq(l->event[0].a, address[i]);
+  }
+}
+END_TEST
+
+START_TEST(a_tensor_map_is_an_event_with_the_memory_that_it_names)
+{
+  CUtensorMap map;
+  D(cuTensorMapReplaceAddress)(&map, (void *)0x10000);
+  const rig_log *l = rig_read();
+  ck_assert_uint_eq(l->events, 1);
+  ck_assert_uint_eq(l->event[0].kind, WEIR_EV_CALL);
+  ck_assert_uint_eq(l->event[0].a, 0x10000);
+}
+END_TEST
+
 START_TEST(a_batch_of_nothing_is_one_event)
 {
   D(cuMemPrefetchBatchAsync)(dsts, sizes, 0, NULL, NULL, 0, 0, STREAM);
@@ -163,6 +195,8 @@ int main(void)
   tcase_add_test(c, each_range_of_a_batch_of_hints_is_an_event);
   tcase_add_test(c, each_decompression_of_a_batch_is_an_event);
   tcase_add_test(c, a_batch_of_nothing_is_one_event);
+  tcase_add_test(c, a_texture_is_an_event_with_the_linear_memory_that_it_reads);
+  tcase_add_test(c, a_tensor_map_is_an_event_with_the_memory_that_it_names);
   tcase_add_test(c, what_is_made_is_in_the_event_and_nothing_of_a_failure);
   suite_add_tcase(s, c);
   return rig_run(s);
