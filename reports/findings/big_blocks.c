@@ -18,7 +18,9 @@ enum {
   ALLOC = 128,
   FREE = 256,
   WAITS = 512, /* the host has waited for its stream, or the device */
-  BITS = 10
+  REACHES =
+      1024, /* makes a texture or a tensor map, with which kernels use memory by another word */
+  BITS = 11
 };
 
 enum { MOST_LIVING = 256 };
@@ -126,6 +128,26 @@ static uint32_t place_of_process(const wr_big_state *x, int64_t id)
   return low < x->process_count && x->processes[low].id == id ? (uint32_t)low + 1 : 0;
 }
 
+/* template */
+static weir_status take_reaching(void *context, sqlite3_stmt *q)
+{
+  const wr_big_blocks *all = context;
+  size_t at = wr_events_template(all->events, sqlite3_column_int64(q, 0));
+  if (at != SIZE_MAX && all->state->watched[at]) all->state->watched[at] |= REACHES;
+  return WEIR_OK;
+}
+
+static weir_status watch_reaching(wr_big_blocks *all)
+{
+  char sql[256];
+  (void)snprintf(sql, sizeof(sql),
+                 "SELECT t.id FROM main.template t JOIN main.api a ON a.id = t.api"
+                 " WHERE t.kind = %d AND (a.name GLOB 'cuTexObjectCreate*'"
+                 " OR a.name GLOB 'cuTexRefSetAddress*' OR a.name GLOB 'cuTensorMap*')",
+                 WEIR_EV_CALL);
+  return wr_db_each(all->events->db, sql, take_reaching, all);
+}
+
 /* *known: false: something besides calls ends blocks. */
 static weir_status watch_templates(wr_big_blocks *all, bool *known)
 {
@@ -140,9 +162,10 @@ static weir_status watch_templates(wr_big_blocks *all, bool *known)
     if (at) x->watched[i] = at << BITS | what;
     *known &= t->kind != WEIR_EV_RESET;
   }
-  if (!wr_schema_graph_memory(events->db)) return WEIR_OK;
-  weir_status st = wr_db_number(
-      events->db, "SELECT EXISTS(SELECT 1 FROM main.graph_work WHERE pointer <> 0)", &graphs);
+  weir_status st = watch_reaching(all);
+  if (st || !wr_schema_graph_memory(events->db)) return st;
+  st = wr_db_number(events->db, "SELECT EXISTS(SELECT 1 FROM main.graph_work WHERE pointer <> 0)",
+                    &graphs);
   *known &= !graphs;
   return st;
 }
@@ -391,6 +414,7 @@ static bool overlaps(const wr_big_block *b, uint64_t address, uint64_t bytes)
 static void name_block(big_process *p, wr_big_block *b, const call_time *c, uint32_t what)
 {
   if (what & MOVES) use_block(b, c->start, c->end);
+  b->reached |= what & REACHES;
   end_idle(p, b, c->start);
   if (b->pending) b->now.upload = what & UPLOAD;
   if (b->pending || (c->start == b->now_from && c->end < b->now.since)) return;

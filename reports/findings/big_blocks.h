@@ -25,7 +25,7 @@ typedef struct wr_idle_time { /* in which no call names a block */
   bool upload;                /* it begins with a copy of the host's memory */
   uint64_t operations;        /* copies, memsets, launches and calls of the process meanwhile */
   uint64_t launches; /* of them, those of its device, or of any that may use it, of which it is
-                                 not known that they do not */
+                                not known that they do not */
   uint64_t others;   /* launches that are handed other memory, of kernels that had been handed it */
   uint64_t strange;  /* private: such launches of kernels that had not, which are in `launches` */
 } wr_idle_time;
@@ -41,6 +41,7 @@ typedef struct wr_big_block {
   int64_t first_use, last_use; /* ns; first_use > last_use: none */
   wr_idle_time longest;
   uint64_t handed; /* launches that are known to be handed it */
+  bool reached;    /* a texture or a tensor map was made of it */
   /* private */
   wr_idle_time now; /* `operations`, `launches`: of the process, when it began */
   int64_t now_from; /* when the call began with which it begins */

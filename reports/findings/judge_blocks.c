@@ -38,11 +38,13 @@ static bool is_idle(const wr_case *c, const wr_big_block *b, int64_t share)
 }
 
 /* One of the launches meanwhile may use it. Those that are known to be handed other memory may only
- * where the program does not hand it over: then it is in no set, or in that of its first launch. */
+ * where the program does not hand it over (then it is in no set, or in that of its first launch), or
+ * where they are handed a texture or a tensor map of it. */
 static bool is_unsure(const wr_big_block *b)
 {
   enum { HANDED_OVER = 2 };
-  return b->longest.launches || (b->longest.others && b->handed < HANDED_OVER);
+  bool seen = b->handed >= HANDED_OVER && !b->reached;
+  return b->longest.launches || (b->longest.others && !seen);
 }
 
 void wr_judge_idle_object(wr_case *c)

@@ -1,6 +1,7 @@
 // kernels.cu: what the victims launch, and copy to and from.
 #include <sched.h>
 #include "cuda/sim/weir_kernel.h"
+#include "cuda/sim/weir_texture.h"
 
 __device__ char victim_bytes[4096];
 
@@ -8,6 +9,18 @@ WEIR_KERNEL(victim_touch, float *p, int n)
 {
   int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) p[i] = (float)i;
+}
+
+WEIR_KERNEL(victim_fetch, cudaTextureObject_t from, float *p, int n)
+{
+  int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) p[i] = weir_tex1Dfetch<float>(from, i);
+}
+
+WEIR_KERNEL(victim_follow, float *const *table, int n)
+{
+  int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) table[0][i] += 1;
 }
 
 // Says in flags[0] that it runs, until flags[1] is set.
@@ -36,6 +49,18 @@ const void *victim_symbol(void)
 int victim_launch(cudaStream_t s, float *p, int n)
 {
   victim_touch<<<2, 64, 0, s>>>(p, n);
+  return cudaPeekAtLastError();
+}
+
+int victim_fetch_launch(cudaStream_t s, cudaTextureObject_t from, float *p, int n)
+{
+  victim_fetch<<<2, 64, 0, s>>>(from, p, n);
+  return cudaPeekAtLastError();
+}
+
+int victim_follow_launch(cudaStream_t s, float *const *table, int n)
+{
+  victim_follow<<<2, 64, 0, s>>>(table, n);
   return cudaPeekAtLastError();
 }
 

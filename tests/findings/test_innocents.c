@@ -26,6 +26,10 @@ static const struct innocent {
     {"interrupted-launches", NULL, "launch-storm"},
     {"asks-for-each", NULL, NULL},
     {"used-by-kernels", NULL, NULL},
+    {"handed-no-more", "premature-wait", "idle-object"},
+    {"handed-then-freed", "premature-wait", NULL},
+    {"used-by-table", "premature-wait", NULL},
+    {"used-by-texture", "premature-wait", NULL},
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
 };
 
@@ -117,6 +121,20 @@ START_TEST(what_kernels_use_is_idle_only_where_their_parameters_are_not_read)
 }
 END_TEST
 
+/* The block of 8 MiB that no launch is handed any more, in each mode. */
+START_TEST(what_launches_are_handed_no_more_is_likely_idle)
+{
+  char name[64];
+  (void)snprintf(name, sizeof name, "handed-no-more.%s", modes[_i]);
+  json_t *all = found_read(name);
+  const json_t *f = found_of(all, "idle-object");
+  ck_assert_ptr_nonnull(f);
+  ck_assert_str_eq(found_text(f, "certainty"), "likely");
+  ck_assert_int_eq(found_number(f, "saving_bytes"), 8 << 20);
+  json_decref(all);
+}
+END_TEST
+
 /* The calls that hand memory over are in the trace, with its address. */
 START_TEST(what_hands_memory_over_is_in_the_trace)
 {
@@ -148,6 +166,7 @@ int main(void)
   tcase_add_loop_test(t, what_is_no_waste_is_not_found, 0, INNOCENTS * MODES);
   tcase_add_test(t, a_copy_behind_work_saves_no_more_than_a_copy_takes);
   tcase_add_test(t, whether_a_buffer_was_the_same_is_left_to_hashes);
+  tcase_add_loop_test(t, what_launches_are_handed_no_more_is_likely_idle, 0, MODES);
   tcase_add_test(t, what_kernels_use_is_idle_only_where_their_parameters_are_not_read);
   tcase_add_test(t, what_hands_memory_over_is_in_the_trace);
   suite_add_tcase(s, t);

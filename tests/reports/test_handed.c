@@ -183,6 +183,26 @@ START_TEST(possible_where_a_kernel_is_launched_that_never_was_handed_it)
 }
 END_TEST
 
+/* Kernels use it by the texture's handle, or by the words of a tensor map. */
+START_TEST(possible_where_a_texture_or_a_tensor_map_was_made_of_it)
+{
+  static const char *const makes[] = {"cuTexObjectCreate", "cuTexRefSetAddress_v2",
+                                      "cuTensorMapEncodeTiled", "cuTensorMapReplaceAddress"};
+  bool other = _i % 2;
+  begin_handed();
+  ck_assert(synth_event(0, 5000, 100,
+                        (trace_event){.kind = WEIR_EV_CALL,
+                                      .api = synth_api(makes[_i / 2]),
+                                      .a = other ? OTHER : BLOCK + 4096,
+                                      .src_device = WEIR_DEVICE_NONE}));
+  launch(0, 10000, OF_BLOCK, STREAM);
+  launch(0, 20000, OF_BLOCK, STREAM);
+  wait_for(30000, WEIR_SYNC_STREAM, STREAM);
+  go_on_handed(OF_OTHER, OF_NONE);
+  ck_assert_int_eq(found_how(), other ? WR_LIKELY : WR_POSSIBLE);
+}
+END_TEST
+
 /* Of so many kernels as are kept; what the others are handed proves nothing. */
 START_TEST(possible_where_more_kernels_were_handed_it_than_are_kept)
 {
@@ -208,6 +228,7 @@ int main(void)
   tcase_add_loop_test(c, another_threads_stream_is_another, 0, 2);
   tcase_add_loop_test(c, a_block_that_was_hardly_handed_over_is_possible_at_most, 0, 2);
   tcase_add_loop_test(c, possible_where_a_kernel_is_launched_that_never_was_handed_it, 0, 3);
+  tcase_add_loop_test(c, possible_where_a_texture_or_a_tensor_map_was_made_of_it, 0, 8);
   tcase_add_loop_test(c, possible_where_more_kernels_were_handed_it_than_are_kept, 0, 2);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);

@@ -348,6 +348,16 @@ static void asks_for_each(void)
   CHECK(cudaFree(p));
 }
 
+/* A step's end: a moment, a memset, and the host looks until the work is done. */
+static void end_step(cudaEvent_t event, char *p, int i)
+{
+  (void)usleep(SLOW_US);
+  CHECK(cudaMemsetAsync(p + 1024, i, 64, NULL));
+  CHECK(cudaEventRecord(event, NULL));
+  while (cudaEventQuery(event) == cudaErrorNotReady)
+    (void)cudaGetLastError();
+}
+
 /* State that kernels alone use, step by step, as an optimizer's: no call but the first names it. */
 static void used_by_kernels(void)
 {
@@ -358,15 +368,104 @@ static void used_by_kernels(void)
   CHECK(cudaMemset(state, 0, bytes));
   p = device_memory(4096);
   for (int i = 0; i < 2 * TIMES; i++) {
-    (void)usleep(SLOW_US);
     launch(NULL, as_floats(state + (size_t)i * 4096), 64);
-    CHECK(cudaMemsetAsync(p + 1024, i, 64, NULL));
-    CHECK(cudaEventRecord(event, NULL));
-    while (cudaEventQuery(event) == cudaErrorNotReady)
-      (void)cudaGetLastError();
+    end_step(event, p, i);
   }
   CHECK(cudaEventDestroy(event));
   CHECK(cudaFree(p));
+  CHECK(cudaFree(state));
+}
+
+enum { STATE = 8 << 20 };
+
+/* A block that two launches are handed, which the host waits for. */
+static float *used_state(void)
+{
+  char *state = device_memory(STATE);
+  CHECK(cudaMemset(state, 0, STATE));
+  for (int i = 0; i < 2; i++)
+    launch(NULL, as_floats(state), 64);
+  CHECK(cudaDeviceSynchronize());
+  return as_floats(state);
+}
+
+/* The kernel goes on with other memory, and nothing uses the block again: it is freed first, or last. */
+static void hand_no_more(int freed)
+{
+  float *state = used_state();
+  cudaEvent_t event;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  if (freed) CHECK(cudaFree(state));
+  char *p = device_memory(4096);
+  for (int i = 0; i < 2 * TIMES; i++) {
+    launch(NULL, as_floats(p), 64);
+    end_step(event, p, i);
+  }
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(p));
+  if (!freed) CHECK(cudaFree(state));
+}
+
+static void handed_no_more(void)
+{
+  hand_no_more(0);
+}
+
+static void handed_then_freed(void)
+{
+  hand_no_more(1);
+}
+
+/* From then on its address is in a table alone, which was uploaded after the last launch. */
+static void used_by_table(void)
+{
+  float *state = used_state();
+  cudaEvent_t event;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  char *p = device_memory(4096);
+  CHECK(cudaMemcpy(p, (const void *)&state, sizeof(state), cudaMemcpyHostToDevice));
+  for (int i = 0; i < 2 * TIMES; i++) {
+    CHECK((cudaError_t)victim_follow_launch(NULL, (float *const *)(void *)p, 64));
+    end_step(event, p, i);
+  }
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(state));
+}
+
+static cudaTextureObject_t texture_of(void *p, size_t bytes)
+{
+  cudaTextureObject_t texture;
+  struct cudaTextureDesc how = {.readMode = cudaReadModeElementType};
+  struct cudaResourceDesc of = {.resType = cudaResourceTypeLinear};
+  of.res.linear.devPtr = p;
+  of.res.linear.sizeInBytes = bytes;
+  of.res.linear.desc = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+  CHECK(cudaCreateTextureObject(&texture, &of, &how, NULL));
+  return texture;
+}
+
+/* The kernel that wrote the block reads it from then on: as a texture, whose handle it is handed. */
+static void used_by_texture(void)
+{
+  char *state = device_memory(STATE), *p = device_memory(4096), *out;
+  cudaTextureObject_t first = texture_of(p, 1024), rest = texture_of(state, STATE);
+  cudaEvent_t event;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  CHECK(cudaMemset(p, 0, 4096));
+  for (int i = 0; i < 2; i++)
+    CHECK((cudaError_t)victim_fetch_launch(NULL, first, as_floats(state), 64));
+  CHECK(cudaDeviceSynchronize());
+  out = device_memory(4096);
+  for (int i = 0; i < 2 * TIMES; i++) {
+    CHECK((cudaError_t)victim_fetch_launch(NULL, rest, as_floats(out), 64));
+    end_step(event, out, i);
+  }
+  CHECK(cudaDestroyTextureObject(first));
+  CHECK(cudaDestroyTextureObject(rest));
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(out));
   CHECK(cudaFree(state));
 }
 
@@ -408,5 +507,9 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"interrupted-launches", interrupted_launches},
                               {"asks-for-each", asks_for_each},
                               {"used-by-kernels", used_by_kernels},
+                              {"handed-no-more", handed_no_more},
+                              {"handed-then-freed", handed_then_freed},
+                              {"used-by-table", used_by_table},
+                              {"used-by-texture", used_by_texture},
                               {"refused-by-quota", refused_by_quota},
                               {NULL, NULL}};

@@ -37,6 +37,8 @@ typedef struct repair {
 
 /* kernels.cu */
 int victim_launch(cudaStream_t stream, float *p, int n);
+int victim_fetch_launch(cudaStream_t stream, cudaTextureObject_t from, float *p, int n);
+int victim_follow_launch(cudaStream_t stream, float *const *table, int n);
 int victim_gate_launch(cudaStream_t stream, volatile int *flags);
 const void *victim_kernel(void); /* what victim_launch() launches */
 
