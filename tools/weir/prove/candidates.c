@@ -69,8 +69,7 @@ static void add_line(proof *x, unsigned action, const spot *s)
         rule_frames_same(x->line[i].at->frame, s->frame, s->frames))
       return;
   if (!s->frames)
-    x->why_not = "the stack has too many frames before the program's, or one in a file without a "
-                 "build-id";
+    x->why_not = "its stack is too deep, or in a file without a build-id";
   else if (x->lines == PROVE_LINES)
     x->why_not = "its memory comes from more places than a fix can have";
   else
@@ -142,7 +141,7 @@ void candidate_make(const proving *p, proof *x)
   for (unsigned i = 0, n = x->lines; i < n && !x->why_not; i++)
     add_pairs(p, x, 0, x->line[i].at, false);
   if (!x->lines && !x->why_not)
-    x->why_not = relaxed ? "what waits there is no free of memory that Weir could keep"
-                         : "no call of the recorded run is made there that the fix could change";
+    x->why_not = relaxed ? "what waits there is no free of memory"
+                         : "no call there that the fix could change";
   x->verdict = x->why_not ? PROVE_CANNOT : PROVE_NO_GAIN;
 }

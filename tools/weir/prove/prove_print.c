@@ -76,7 +76,9 @@ static void print_proof_row(wr_layout *page, const proving *p, const proof *x)
     print_interval(page, proof_gain(x));
   else
     CELLS(page, unknown, unknown);
-  CELLS(page, x->way && !is_measured(p, x) ? "not run" : prove_verdict_name(x->verdict));
+  CELLS(page, x->way && !is_measured(p, x)                ? "not run"
+              : x->verdict == PROVE_CANNOT && !x->why_not ? "cannot: no fix"
+                                                          : prove_verdict_name(x->verdict));
 }
 
 static void print_proof_table(wr_layout *page, const proving *p)
@@ -138,8 +140,7 @@ static void print_remark(wr_layout *page, const proving *p, const proof *x)
          id);
     break;
   case PROVE_CANNOT:
-    LINE(page, false, "%s: Weir cannot remove this one%s%s: %s", id, x->why_not ? ", as " : "",
-         x->why_not ? x->why_not : "", x->rule ? x->rule->fix : "");
+    if (x->why_not) LINE(page, false, "%s: Weir cannot: %s", id, x->why_not);
     break;
   case PROVE_LEFT:
     LINE(page, false, "%s: not tried, as %d others matter more; name it to have it tried.", id,
@@ -174,6 +175,13 @@ static bool print_refusal(wr_layout *page, const proving *p)
   return p->r.end || !p->count;
 }
 
+static bool has_source_fix(const proving *p)
+{
+  for (unsigned i = 0; i < p->count; i++)
+    if (p->proofs[i].verdict == PROVE_CANNOT) return true;
+  return false;
+}
+
 static bool has_one_pair(const proving *p)
 {
   for (unsigned i = 0; i < p->count; i++)
@@ -198,6 +206,8 @@ void prove_print_text(const proving *p)
     for (unsigned i = 0; i < p->count; i++)
       print_remark(page, p, &p->proofs[i]);
     if (p->all.way) print_remark(page, p, &p->all);
+    if (has_source_fix(p))
+      LINE(page, false, "What Weir cannot, the source can: 'weir report findings' shows how.");
     if (p->reached && has_one_pair(p))
       LINE(page, false, "One pair gives no interval, and proves no gain (--pairs 5 or more does).");
     if (p->reached && p->r.others > 0.1)
