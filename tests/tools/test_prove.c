@@ -152,15 +152,35 @@ START_TEST(a_longer_run_is_no_gain_whatever_the_calls_took)
 }
 END_TEST
 
+START_TEST(the_fewest_pairs_decide_what_is_far_above_their_noise_alone)
+{
+  const judged_run near = {9000000, 50000000, 100000000, 8000000, 1000000, 8000000, 38};
+  proof x;
+  ck_assert_int_eq(judge_pairs(&near, 3, &x), PROVE_GAIN);
+  ck_assert(!x.decided && x.steps.low > 0);
+  ck_assert_int_eq(judge_pairs(&near, PAIRS, &x), PROVE_GAIN);
+  ck_assert(x.decided);
+}
+END_TEST
+
+START_TEST(a_gain_of_the_steps_that_the_whole_run_lacks_is_not_proven)
+{
+  const judged_run lacks = {9000000, 50000000, 100000000, 8000000, 8000000, -600000, 38};
+  proof x;
+  ck_assert_int_eq(judge_pairs(&lacks, PAIRS, &x), PROVE_NO_GAIN);
+  ck_assert(x.steps.low > 0 && x.run.mean < 0 && x.run.high > 0);
+}
+END_TEST
+
 START_TEST(few_pairs_decide_nothing)
 {
   const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 38};
   proof x;
   ck_assert_int_eq(judge_pairs(&gained, 1, &x), PROVE_NO_GAIN);
   ck_assert(!x.decided);
-  ck_assert_int_eq(judge_pairs(&gained, 3, &x), PROVE_GAIN);
+  ck_assert_int_eq(judge_pairs(&gained, 2, &x), PROVE_GAIN);
   ck_assert(!x.decided);
-  ck_assert_int_eq(judge_pairs(&gained, 4, &x), PROVE_GAIN);
+  ck_assert_int_eq(judge_pairs(&gained, 3, &x), PROVE_GAIN);
   ck_assert(x.decided);
 }
 END_TEST
@@ -483,6 +503,8 @@ int main(void)
   tcase_add_test(t, a_fix_is_proven_again_of_another_build);
   tcase_add_test(t, a_fix_whose_place_is_gone_fails);
   tcase_add_test(t, nothing_is_written_where_nothing_is_proven);
+  tcase_add_test(t, the_fewest_pairs_decide_what_is_far_above_their_noise_alone);
+  tcase_add_test(t, a_gain_of_the_steps_that_the_whole_run_lacks_is_not_proven);
   tcase_add_test(t, a_program_whose_output_changes_is_refused);
   tcase_add_test(t, a_fix_that_changes_the_output_is_not_proven);
   tcase_add_test(t, a_fix_that_changes_the_end_is_not_proven);

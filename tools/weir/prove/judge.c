@@ -1,16 +1,19 @@
 /* judge.c: what the runs show of a fix. A pair is a run without and a run with it, of one round. What
  * decides is the time of the steps around the calls that the fix changes, since a wait that is gone
- * here may come back there; where they are not made again and again, the calls' own time. What a
- * fix gains cannot be more than these calls took, and what looking at them took beside. */
+ * here may come back there; where they are not made again and again, the calls' own time. The steps
+ * are at the pace of their quickest quarter, which others on the machine hardly change; what comes
+ * in fewer of them than that shows in the whole run, which must not be longer. What a fix gains
+ * cannot be more than these calls took, and what looking at them took beside. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "tools/weir/base/cmd.h"
 #include "tools/weir/prove/prove.h"
 
-enum { LEAST_PAIRS = 4 };
+enum { FEWEST_PAIRS = 3, LEAST_PAIRS = 4 };
 #define BESIDE 5000 /* ns that a recorded call takes at most beside its own time */
 #define SURE   1.5 /* intervals at 95 % by which a gain is off 0 where it is looked at repeatedly */
+#define SURER  2.5 /* the same of the fewest pairs */
 #define NARROW 0.002 /* of the run: half an interval that no more pairs are worth */
 
 static int by_nanoseconds(const void *left, const void *right)
@@ -96,7 +99,8 @@ static bool is_decided(const proving *p, const proof *x)
   const interval *g = proof_gain(x);
   double half = (g->high - g->low) / 2;
   if (x->verdict == PROVE_DIFFERS || x->verdict == PROVE_UNUSED) return true;
-  if (!g->known || x->pairs < LEAST_PAIRS) return false;
+  if (!g->known || x->pairs < FEWEST_PAIRS) return false;
+  if (x->pairs < LEAST_PAIRS) return fabs(g->mean) > SURER * half;
   return fabs(g->mean) > SURE * half || half < NARROW * (double)prove_unfixed_ns(p);
 }
 
@@ -116,7 +120,7 @@ void proof_judge(proving *p, proof *x)
                : !g->known                      ? PROVE_NO_GAIN
                : g->low > most_of(x)            ? PROVE_ODD
                : g->high < 0 || x->run.high < 0 ? PROVE_LOSS
-               : g->low > 0                     ? PROVE_GAIN
+               : g->low > 0 && x->run.mean > 0  ? PROVE_GAIN
                                                 : PROVE_NO_GAIN;
   x->decided = is_decided(p, x);
 }

@@ -106,8 +106,8 @@ static void print_measured(wr_layout *page, const proving *p, const proof *x)
        x->pairs == 1 ? "pair" : "pairs", DURATION(x->before.ns), DURATION(x->after.ns),
        (unsigned long long)x->after.applied, (unsigned long long)x->after.calls);
   if (x->before.steps_ns)
-    LINE(page, false, "  the steps around them %s → %s", DURATION(x->before.steps_ns),
-         DURATION(x->after.steps_ns));
+    LINE(page, false, "  the steps around them %s → %s (pace of their quickest quarter)",
+         DURATION(x->before.steps_ns), DURATION(x->after.steps_ns));
   else
     LINE(page, false, "  they do not repeat often enough to compare the steps around them");
   LINE(page, false, "  the whole run: gain %s%s%s%s%s%s", signed_duration(x->run.mean).text,

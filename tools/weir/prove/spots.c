@@ -12,8 +12,8 @@
 #include "tools/weir/base/cmd.h"
 
 enum {
-  CHUNKS = 16,      /* the steps are cut into */
-  DROPPED = 2,      /* of them the slowest */
+  PARTS = 1024,     /* the steps are cut into, at most */
+  PART_CALLS = 4,   /* of a part, at least: what comes at each few of them is in each part */
   LEAST_CALLS = 32, /* that repeat */
   DONE_FLAGS = WEIR_EVF_CACHED | WEIR_EVF_STAGED
 };
@@ -229,16 +229,13 @@ static int by_time(const void *left, const void *right)
 /* From the first start to the last, as if the slowest parts had been as the others. */
 static uint64_t steps_of(const uint64_t *starts, unsigned count)
 {
-  uint64_t part[CHUNKS], sum = 0;
+  uint64_t part[PARTS];
   if (count < LEAST_CALLS) return 0;
-  for (unsigned i = 0; i < CHUNKS; i++) {
-    size_t from = (size_t)i * (count - 1) / CHUNKS, to = (size_t)(i + 1) * (count - 1) / CHUNKS;
-    part[i] = starts[to] - starts[from];
-  }
-  qsort(part, CHUNKS, sizeof *part, by_time);
-  for (unsigned i = 0; i < CHUNKS - DROPPED; i++)
-    sum += part[i];
-  return sum / (CHUNKS - DROPPED) * CHUNKS;
+  size_t laps = count - 1, parts = laps / PART_CALLS < PARTS ? laps / PART_CALLS : PARTS;
+  for (size_t i = 0; i < parts; i++)
+    part[i] = starts[(i + 1) * laps / parts] - starts[i * laps / parts];
+  qsort(part, parts, sizeof *part, by_time);
+  return part[parts / 4] * parts;
 }
 
 typedef struct start_list {

@@ -43,7 +43,7 @@ void spots_free(spots *s);
 typedef struct spot_figures {
   uint64_t calls, ns; /* of them all */
   uint64_t applied;   /* of them, those that Weir did otherwise; and pools, peers */
-  uint64_t steps_ns;  /* without the slowest eighth of them; 0: the calls do not repeat */
+  uint64_t steps_ns;  /* at the pace of their quickest quarter; 0: the calls do not repeat */
 } spot_figures;
 
 typedef struct spot_place {
