@@ -272,7 +272,8 @@ static bool look_at_run(void *context, unsigned way, unsigned run, const char *t
     lengths[i] = x->way && (!way || way == x->way) ? x->watched_count : 0;
   }
   spot_figures *to = &p->figures[((size_t)way * p->r.runs + run) * (p->count + 1)];
-  bool good = spots_measure(to, trace, sets, lengths, p->count + 1);
+  uint64_t *took = &p->r.figures[(size_t)way * p->r.runs + run].duration_ns;
+  bool good = spots_measure(to, took, trace, sets, lengths, p->count + 1);
   free(sets), free(lengths);
   return good;
 }
@@ -445,7 +446,7 @@ static bool read_applied(work *w)
 
 int prove_main(const cmd *c, int argc, char **argv)
 {
-  work w = {.p.r = {.command = "prove", .steady = true}};
+  work w = {.p.r = {.command = "prove", .steady = true, .light = true}};
   int split = program_place(argc, argv);
   cmd_line line = {.read = environment_read_sim, .context = &w.p.r.sim};
   int at = cmd_parse(c, split, argv, &line);

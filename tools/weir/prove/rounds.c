@@ -247,7 +247,7 @@ static int run_way(rounds *w, unsigned way, unsigned run, run_figures *f)
   end e = run_once(w, way, out, err);
   int status = judge_run(w, way, &e, trace, err);
   *f = (run_figures){.duration_ns = e.ns};
-  if (!status && w->ways[way].mode && report_figures(f, trace) != WEIR_OK) {
+  if (!status && w->ways[way].mode && !w->light && report_figures(f, trace) != WEIR_OK) {
     cmd_message("%s.", weir_error_message());
     status = CMD_FAILED;
   }

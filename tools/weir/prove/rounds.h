@@ -40,6 +40,7 @@ typedef struct rounds {
   /* Is shown each run that left a trace, while that is there; false: ends the rounds. NULL: none. */
   bool (*look)(void *context, unsigned way, unsigned run, const char *trace);
   void *context; /* of look */
+  bool light;    /* look takes what it needs of a trace: the figures have what it writes there */
   bool steady;   /* no round is worth it once the program's own output varies */
   /* what comes of it: */
   run_figures *figures; /* [count * runs], by way; owned */

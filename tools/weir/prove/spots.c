@@ -302,14 +302,27 @@ static weir_status load_view(run_view *v)
   return st;
 }
 
-bool spots_measure(spot_figures *out, const char *trace, const spot_place *const *sets,
-                   const unsigned *lengths, unsigned count)
+/* From the run's start to the end of its last process. */
+static weir_status measure_run(uint64_t *ns, const wr_db *db)
+{
+  int64_t n = 0;
+  weir_status st = wr_db_number(db,
+                                "SELECT max((SELECT value FROM meta WHERE key = 'duration_ns'),"
+                                " (SELECT ifnull(max(\"end\"), 0) FROM process))",
+                                &n);
+  *ns = (uint64_t)n;
+  return st;
+}
+
+bool spots_measure(spot_figures *out, uint64_t *run_ns, const char *trace,
+                   const spot_place *const *sets, const unsigned *lengths, unsigned count)
 {
   wr_input in;
   if (trace_fails(wr_input_open(&in, trace))) return false;
   run_view v = {.db = &in.db};
   weir_status st = load_view(&v);
   for (unsigned i = 0; !st && i < count; i++)
+  if (!st) st = measure_run(run_ns, v.db);
     st = measure_set(&out[i], &v, sets[i], lengths[i]);
   bool good = !trace_fails(st);
   free(v.stack);

@@ -51,8 +51,9 @@ typedef struct spot_place {
   rule_frame frame[WEIR_RULE_FRAMES];
 } spot_place;
 
-/* Measures each of `count` sets of places in a trace; sets[i] has lengths[i] of them. */
-bool spots_measure(spot_figures *out, const char *trace, const spot_place *const *sets,
-                   const unsigned *lengths, unsigned count);
+/* Measures each of `count` sets of places in a trace, and how long the run took; sets[i] has lengths[i]
+ * of them. */
+bool spots_measure(spot_figures *out, uint64_t *run_ns, const char *trace,
+                   const spot_place *const *sets, const unsigned *lengths, unsigned count);
 
 #endif
