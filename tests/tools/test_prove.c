@@ -299,6 +299,17 @@ START_TEST(what_is_proven_is_written_and_can_be_applied)
 }
 END_TEST
 
+/* A loop that makes and ends an event and a stream: its rule has both actions for either's place. */
+START_TEST(a_place_gets_the_actions_that_were_done_there_alone)
+{
+  const outcome *o = sh_status(0, PROVEN "handle-churn -- " WASTER "handle-churn");
+  ck_assert_msg(strstr(o->out, "  proven") != NULL, "%s", o->out);
+  o = sh_status(0, "$WEIR run --sim=2,h100 --apply out.fixes -- " WASTER "handle-churn");
+  ck_assert_str_eq(o->err, "");
+  o = sh_status(0, PROVEN "--apply out.fixes -- " WASTER "handle-churn; grep -c '^fix ' out.fixes");
+}
+END_TEST
+
 #define AGAIN "proof driver=13.0\nfix pinned module=waster function=%s at=00112233+0x10\nend\n"
 
 static void write_text(const char *path, const char *format, const char *word)
@@ -492,6 +503,8 @@ int main(void)
   tcase_add_test(t, a_gain_above_what_the_calls_took_is_not_the_fixs);
   tcase_add_test(t, a_fix_that_did_nothing_gains_nothing);
   tcase_add_test(t, a_longer_run_is_no_gain_whatever_the_calls_took);
+  tcase_add_test(t, the_fewest_pairs_decide_what_is_far_above_their_noise_alone);
+  tcase_add_test(t, a_gain_of_the_steps_that_the_whole_run_lacks_is_not_proven);
   tcase_add_test(t, few_pairs_decide_nothing);
   tcase_add_loop_test(t, a_fix_alone_takes_its_waste_away, 0, sizeof fixes / sizeof *fixes);
   tcase_add_test(t, every_rule_with_a_fix_is_tried);
@@ -500,11 +513,10 @@ int main(void)
   tcase_add_test(t, without_names_all_findings_are_taken);
   tcase_add_test(t, the_text_has_a_line_a_finding_in_80_columns);
   tcase_add_test(t, what_is_proven_is_written_and_can_be_applied);
+  tcase_add_test(t, a_place_gets_the_actions_that_were_done_there_alone);
   tcase_add_test(t, a_fix_is_proven_again_of_another_build);
   tcase_add_test(t, a_fix_whose_place_is_gone_fails);
   tcase_add_test(t, nothing_is_written_where_nothing_is_proven);
-  tcase_add_test(t, the_fewest_pairs_decide_what_is_far_above_their_noise_alone);
-  tcase_add_test(t, a_gain_of_the_steps_that_the_whole_run_lacks_is_not_proven);
   tcase_add_test(t, a_program_whose_output_changes_is_refused);
   tcase_add_test(t, a_fix_that_changes_the_output_is_not_proven);
   tcase_add_test(t, a_fix_that_changes_the_end_is_not_proven);

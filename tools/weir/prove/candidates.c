@@ -52,14 +52,18 @@ static bool same_place(const spot_place *p, const spot *s)
   return p->frames == s->frames && rule_frames_same(p->frame, s->frame, s->frames);
 }
 
+static void set_place(spot_place *p, const spot *s)
+{
+  p->frames = s->frames;
+  memcpy(p->frame, s->frame, sizeof p->frame);
+}
+
 static void watch_spot(proof *x, const spot *s)
 {
   for (unsigned i = 0; i < x->watched_count; i++)
     if (same_place(&x->watched[i], s)) return;
   x->watched = cmd_grow(x->watched, &x->watched_room, x->watched_count, sizeof *x->watched);
-  spot_place *p = &x->watched[x->watched_count++];
-  p->frames = s->frames;
-  memcpy(p->frame, s->frame, sizeof p->frame);
+  set_place(&x->watched[x->watched_count++], s);
 }
 
 static void add_line(proof *x, unsigned action, const spot *s)
@@ -73,7 +77,7 @@ static void add_line(proof *x, unsigned action, const spot *s)
   else if (x->lines == PROVE_LINES)
     x->why_not = "its memory comes from more places than a fix can have";
   else
-    x->line[x->lines++] = (prove_line){action, s};
+    x->line[x->lines++] = (prove_line){.action = action, .at = s};
   watch_spot(x, s);
 }
 
@@ -123,6 +127,35 @@ static void add_spot(const proving *p, proof *x, unsigned action, const spot *s,
     if (here) add_line(x, action, s);
     if (is_related(s, x->first)) watch_spot(x, s);
   }
+}
+
+/* Of pools and peers a trace has remarks, of no place. */
+bool proof_line_is_done(const prove_line *l)
+{
+  static const struct {
+    unsigned actions, kinds;
+  } seen[] = {
+      {REROUTE_DEVICE | REROUTE_PINNED, 1U << WEIR_EV_ALLOC | 1U << WEIR_EV_FREE},
+      {REROUTE_RELAXED, 1U << WEIR_EV_FREE},
+      {REROUTE_STAGING | REROUTE_PEER, 1U << WEIR_EV_COPY},
+      {REROUTE_EVENTS, 1U << WEIR_EV_EVENT},
+      {REROUTE_STREAMS, 1U << WEIR_EV_STREAM},
+  };
+  for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+    if (seen[i].actions & l->action) return l->done & seen[i].kinds;
+  return true;
+}
+
+unsigned proof_line_places(const proving *p, const prove_line *l, spot_place *out, unsigned room)
+{
+  unsigned n = 0;
+  set_place(&out[n++], l->at);
+  for (unsigned i = 0; i < p->places.pairs && n < room; i++) {
+    const spot_pair *pair = &p->places.pair[i];
+    const spot *s = pair->alloc == l->at->stack ? spot_by_stack(&p->places, pair->free) : NULL;
+    if (s) set_place(&out[n++], s);
+  }
+  return n;
 }
 
 void candidate_make(const proving *p, proof *x)

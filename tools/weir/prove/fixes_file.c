@@ -83,7 +83,7 @@ static weir_status write_fixes(FILE *f, const void *context)
     const proof *x = t.list[i];
     bool headed = false;
     for (unsigned k = 0; k < x->lines; k++) {
-      if (is_written(&t, &x->line[k])) continue;
+      if (is_written(&t, &x->line[k]) || (t.proven && !proof_line_is_done(&x->line[k]))) continue;
       if (!headed) write_proof(f, &t, x);
       headed = true;
       write_line(f, &x->line[k]);

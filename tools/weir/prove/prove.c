@@ -171,21 +171,21 @@ static bool load_trace_findings(work *w, const char *trace)
 
 /* ---- fixes that are proven again -------------------------------------------------------------- */
 
-/* Whether a line of the file is one of these of a proof, in whichever build. */
-static bool is_line_of(const rule_entry *r, const proof *x)
+/* Whether the file has the line of a proof, in whichever build, and which of its lines that is. */
+static bool is_in_fixes(const rule_list *fixes, const prove_line *l, bool *is_met)
 {
-  bool same = false;
-  for (unsigned i = 0; i < x->lines && !same; i++) {
-    char *function = fixes_word(x->line[i].at->function),
-         *module = fixes_word(x->line[i].at->module);
-    same =
-        r->fix == x->line[i].action && !strcmp(r->function, function) && !strcmp(r->module, module);
-    free(function), free(module);
+  char *function = fixes_word(l->at->function), *module = fixes_word(l->at->module);
+  bool found = false;
+  for (unsigned k = 0; k < fixes->count; k++) {
+    const rule_entry *r = &fixes->rule[k];
+    if (r->fix == l->action && !strcmp(r->function, function) && !strcmp(r->module, module))
+      found = is_met[k] = true;
   }
-  return same;
+  free(function), free(module);
+  return found;
 }
 
-/* Keeps the proofs of which the file has each line, and counts the lines that are in none. */
+/* Keeps of the proofs the lines that the file has, and counts those of it that are in none. */
 static void keep_applied(work *w)
 {
   proving *p = &w->p;
@@ -194,15 +194,13 @@ static void keep_applied(work *w)
   for (unsigned i = 0; i < p->count; i++) {
     proof *x = &p->proofs[i];
     unsigned lines = 0;
-    for (unsigned k = 0; k < w->fixes->count; k++)
-      lines += is_line_of(&w->fixes->rule[k], x);
-    if (!x->lines || lines < x->lines) {
+    for (unsigned l = 0; l < x->lines; l++)
+      if (is_in_fixes(w->fixes, &x->line[l], is_met)) x->line[lines++] = x->line[l];
+    x->lines = lines;
+    if (lines)
+      p->proofs[kept++] = *x;
+    else
       free(x->watched);
-      continue;
-    }
-    for (unsigned k = 0; k < w->fixes->count; k++)
-      is_met[k] |= is_line_of(&w->fixes->rule[k], x);
-    p->proofs[kept++] = *x;
   }
   p->count = kept;
   for (unsigned k = w->fixes->count; k-- > 0;) {
@@ -260,6 +258,19 @@ static bool take_ways(proving *p)
 
 /* ---- the runs -------------------------------------------------------------------------------- */
 
+static bool look_at_lines(const proving *p, proof *x, const char *trace)
+{
+  enum { PLACES = 64 };
+  spot_place *places = cmd_alloc(PLACES * sizeof *places);
+  bool good = true;
+  for (unsigned i = 0; good && i < x->lines; i++) {
+    unsigned n = proof_line_places(p, &x->line[i], places, PLACES);
+    good = spots_done(&x->line[i].done, trace, places, n);
+  }
+  free(places);
+  return good;
+}
+
 /* Measures what a run has at the places of the proofs that it is a run of. */
 static bool look_at_run(void *context, unsigned way, unsigned run, const char *trace)
 {
@@ -274,6 +285,8 @@ static bool look_at_run(void *context, unsigned way, unsigned run, const char *t
   spot_figures *to = &p->figures[((size_t)way * p->r.runs + run) * (p->count + 1)];
   uint64_t *took = &p->r.figures[(size_t)way * p->r.runs + run].duration_ns;
   bool good = spots_measure(to, took, trace, sets, lengths, p->count + 1);
+  for (unsigned i = 0; good && way && i < p->count; i++)
+    if (p->proofs[i].way == way) good = look_at_lines(p, &p->proofs[i], trace);
   free(sets), free(lengths);
   return good;
 }

@@ -29,6 +29,7 @@ typedef enum prove_verdict {
 typedef struct prove_line { /* of a file of fixes */
   unsigned action;          /* a bit of reroutes.h */
   const spot *at;
+  unsigned done; /* kinds of the calls there that Weir did otherwise in the runs with the fix */
 } prove_line;
 
 typedef struct proof { /* of one rule at one place */
@@ -73,6 +74,12 @@ void candidate_make(const proving *p, proof *x);
 
 /* Returns the gain that decides: of the steps, or, where there are none, of the calls. */
 const interval *proof_gain(const proof *x);
+
+/* Lists the place of a line, and those of the frees of what is allocated there. Returns how many. */
+unsigned proof_line_places(const proving *p, const prove_line *l, spot_place *out, unsigned room);
+
+/* Whether the action was done at the place in the runs with the fix, as far as can be seen. */
+bool proof_line_is_done(const prove_line *l);
 
 /* Judges a proof by its runs so far. */
 void proof_judge(proving *p, proof *x);

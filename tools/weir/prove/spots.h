@@ -51,9 +51,12 @@ typedef struct spot_place {
   rule_frame frame[WEIR_RULE_FRAMES];
 } spot_place;
 
-/* Measures each of `count` sets of places in a trace, and how long the run took; sets[i] has lengths[i]
- * of them. */
+/* Measures each of `count` sets of places in a trace (sets[i] has lengths[i] of them), and how long
+ * the run took. */
 bool spots_measure(spot_figures *out, uint64_t *run_ns, const char *trace,
                    const spot_place *const *sets, const unsigned *lengths, unsigned count);
+
+/* Adds the kinds (1 << event kind) of the calls at some places that Weir did otherwise. */
+bool spots_done(unsigned *kinds, const char *trace, const spot_place *places, unsigned count);
 
 #endif
