@@ -291,25 +291,46 @@ static bool look_at_run(void *context, unsigned way, unsigned run, const char *t
   return good;
 }
 
-/* Runs rounds of the program as it is and of the proofs that are not decided, until all are, the
- * time is up, or there were enough. Returns 0, or the status to end with. */
-static int run_pairs(work *w, proof *list, unsigned count, unsigned from)
+/* Whether one that is tried is no gain: all together are not what will be proven then. */
+static bool one_is_out(const proving *p)
+{
+  for (unsigned i = 0; i < p->count; i++)
+    if (p->proofs[i].way && p->proofs[i].decided && p->proofs[i].verdict != PROVE_GAIN) return true;
+  return false;
+}
+
+static bool is_wanted(const work *w, const proof *x, bool singly)
+{
+  if (!x->way || w->pairs) return x->way != 0;
+  return !x->decided && (x != &w->p.all || !singly || !one_is_out(&w->p));
+}
+
+static void judge_wanted(proving *p, proof *x, const bool *wanted)
+{
+  if (!x->way || !wanted[x->way]) return;
+  x->pairs++;
+  proof_judge(p, x);
+}
+
+/* Runs rounds of the program as it is, of the proofs that are not decided (`singly`) and of all
+ * together, until all are, the time is up, or there were enough. Returns 0, or the status to end
+ * with. */
+static int run_pairs(work *w, bool singly, unsigned from)
 {
   proving *p = &w->p;
-  unsigned most = w->pairs ? w->pairs : p->r.runs - from;
+  unsigned most = w->pairs ? w->pairs : p->r.runs - from, count = singly ? p->count : 0;
   for (unsigned run = from; run < from + most; run++) {
-    bool wanted[PROVE_WAYS + 2] = {false}, any = false;
+    bool wanted[PROVE_WAYS + 2] = {false}, any = is_wanted(w, &p->all, singly);
+    wanted[p->all.way] = any;
     for (unsigned i = 0; i < count; i++)
-      if (list[i].way && (w->pairs || !list[i].decided)) wanted[list[i].way] = any = true;
+      if (is_wanted(w, &p->proofs[i], singly)) wanted[p->proofs[i].way] = any = true;
     if (!any || (!w->pairs && run > from && clock_monotonic_ns() > w->until)) break;
     wanted[0] = true;
     int status = rounds_round(&p->r, run, wanted);
     if (status || p->r.varies.there) return status;
-    for (unsigned i = 0; i < count; i++) {
-      if (!list[i].way || !wanted[list[i].way]) continue;
-      list[i].pairs++;
-      proof_judge(p, &list[i]);
-    }
+    for (unsigned i = 0; i < count; i++)
+      judge_wanted(p, &p->proofs[i], wanted);
+    judge_wanted(p, &p->all, wanted);
   }
   return 0;
 }
@@ -323,27 +344,49 @@ static void watch_too(proof *all, const proof *x)
   }
 }
 
-/* All that were proven, together: where there are several ways. */
-static int run_all(work *w)
+/* Puts those of one verdict together as one way, the last; p->all.way stays 0 where they are fewer
+ * than two ways. Returns false after a message. */
+static bool put_together(proving *p, prove_verdict verdict)
 {
-  proving *p = &w->p;
   const proof **list = cmd_alloc((p->count + 1) * sizeof(void *));
-  unsigned n = 0, ways = 0;
-  int status = 0;
+  unsigned n = 0, ways = 0, last = p->all.way ? p->all.way : p->r.count;
+  bool good = true;
+  free(p->all.watched);
+  p->all = (proof){.verdict = PROVE_NO_GAIN};
   for (unsigned i = 0; i < p->count; i++) {
     const proof *x = &p->proofs[i];
-    if (x->pairs > p->from) p->from = x->pairs;
-    if (x->verdict != PROVE_GAIN) continue;
+    if (!x->way || x->verdict != verdict) continue;
     ways += !n || list[n - 1]->way != x->way;
     list[n++] = x;
     watch_too(&p->all, x);
   }
-  if (ways > 1 && p->from < p->r.runs) {
-    p->all.way = p->r.count;
-    status = add_way(p, "all together", list) ? run_pairs(w, &p->all, 1, p->from) : CMD_FAILED;
+  if (ways > 1) {
+    p->r.count = last;
+    free(p->files[last]);
+    good = add_way(p, "all together", list);
+    p->all.way = last;
   }
   free(list);
-  return status;
+  return good;
+}
+
+/* All that were proven, together, unless that is what was run with them. */
+static int run_all(work *w)
+{
+  proving *p = &w->p;
+  bool same = p->all.way != 0;
+  for (unsigned i = 0; i < p->count; i++) {
+    if (p->proofs[i].pairs > p->from) p->from = p->proofs[i].pairs;
+    same &= !p->proofs[i].way || p->proofs[i].verdict == PROVE_GAIN;
+  }
+  if (same || !p->all.way) {
+    p->from = 0;
+    return 0;
+  }
+  p->r.of[p->all.way] = (difference){0};
+  if (p->all.pairs > p->from) p->from = p->all.pairs;
+  if (!put_together(p, PROVE_GAIN)) return CMD_FAILED;
+  return p->all.way && p->from < p->r.runs ? run_pairs(w, false, p->from) : 0;
 }
 
 static int run_rounds(work *w)
@@ -355,10 +398,9 @@ static int run_rounds(work *w)
   p->figures = cmd_alloc((size_t)(ways + 1) * p->r.runs * (p->count + 1) * sizeof *p->figures);
   p->r.look = look_at_run;
   p->r.context = p;
-  p->r.count++; /* room for the last way */
+  if (!put_together(p, PROVE_NO_GAIN)) return CMD_FAILED;
   rounds_start(&p->r);
-  p->r.count--;
-  int status = run_pairs(w, p->proofs, p->count, 0);
+  int status = run_pairs(w, true, 0);
   if (!status && !p->r.varies.there) status = run_all(w);
   rounds_over(&p->r);
   p->reached = !status && !p->r.varies.there;
