@@ -9,6 +9,8 @@
 enum {
   MOST_BORN = 1 << 20,
   MOST_RANGES = 1 << 20, /* of each set of a process's */
+  SOON = 4,              /* events from a free to an allocation */
+  BRIEF = 2,             /* allocations between, of which a pair has fewer */
   MAPPED = 2,            /* cudaHostAllocMapped, cudaHostRegisterMapped */
   COMBINED = 4           /* cudaHostAllocWriteCombined */
 };
@@ -232,6 +234,20 @@ static weir_status keep_untouched(wr_process_state *x, const wr_fact_call *c)
   return wr_ranges_put(&x->untouched, c->a, c->bytes, c->id) ? WEIR_OK : out_of_memory();
 }
 
+/* What was freed right before is allocated anew at the place of its allocation. */
+static weir_status see_next(wr_block_facts *f, wr_process_state *x, const wr_common *t,
+                            const wr_fact_call *c)
+{
+  const wr_just_freed *r = &x->freed;
+  const wr_common *of = &f->common[r->common];
+  bool near = r->alloc && c->id - r->free <= SOON && of->stack == t->stack;
+  weir_status st = near ? ADD(f, RESIZED, r->alloc, r->free, c->id, r->again, r->others, of->id,
+                              r->alloc_ns, r->free_ns, r->bytes)
+                        : WEIR_OK;
+  x->freed.alloc = 0;
+  return st;
+}
+
 weir_status wr_block_alloc(wr_block_facts *f, wr_process_state *x, const wr_common *t,
                            const wr_fact_call *c)
 {
@@ -251,7 +267,8 @@ weir_status wr_block_alloc(wr_block_facts *f, wr_process_state *x, const wr_comm
                .resets = x->resets,
                .born = (uint32_t)x->born_count,
                .common = c->common};
-  weir_status st = join_group(f, t, b);
+  weir_status st = see_next(f, x, t, c);
+  if (!st) st = join_group(f, t, b);
   if (!st) st = keep_born(x, c);
   if (!st) st = keep_untouched(x, c);
   bool of_given = async && x->given.pools.count &&
@@ -261,7 +278,7 @@ weir_status wr_block_alloc(wr_block_facts *f, wr_process_state *x, const wr_comm
 
 /* ---- frees ----------------------------------------------------------------------------------- */
 
-static weir_status see_pair(wr_block_facts *f, const wr_process_state *x, const block *b,
+static weir_status see_pair(wr_block_facts *f, wr_process_state *x, const block *b,
                             const wr_fact_call *freed)
 {
   uint64_t between = x->allocs - 1 - b->allocs;
@@ -271,7 +288,15 @@ static weir_status see_pair(wr_block_facts *f, const wr_process_state *x, const 
   if (wr_given_has(&x->given, b->address, b->bytes)) return WEIR_OK;
   g->again += b->again;
   if (freed->duration < g->least_free) g->least_free = freed->duration;
-  if (between < 2 && !g->brief++) g->first_brief = b->alloc;
+  if (between < BRIEF && !g->brief++) g->first_brief = b->alloc;
+  x->freed = (wr_just_freed){.alloc = between < BRIEF ? 0 : b->alloc,
+                             .free = freed->id,
+                             .again = b->again,
+                             .others = (int64_t)between,
+                             .alloc_ns = b->duration,
+                             .free_ns = freed->duration,
+                             .bytes = (int64_t)b->bytes,
+                             .common = b->common};
   return ADD(f, PAIR, b->alloc, freed->id, b->group, b->again, (int64_t)between,
              f->common[b->common].id, b->duration, freed->duration);
 }

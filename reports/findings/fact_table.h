@@ -27,6 +27,7 @@
   X(EARLY_BLOCK, early_block, false, event, template, bytes)                                                     \
   X(LATE_FREE, late_free, false, event, alloc, template, bytes)                                                  \
   X(PAIR, pair, false, alloc, free, family, again, others, template, alloc_ns, free_ns)                          \
+  X(RESIZED, resized, false, alloc, free, next, again, others, template, alloc_ns, free_ns, bytes)               \
   X(PAIR_GROUP, pair_group, true, id, process, stack, again, brief, first_brief, least_free_ns)                  \
   X(REPEATED_COPY, repeated_copy, false, event, family, template, duration, bytes)                               \
   X(COPY_FAMILY, copy_family, true, id, times, first)                                                            \

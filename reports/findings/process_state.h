@@ -18,6 +18,12 @@ typedef struct wr_born { /* an allocation; alloc 0: freed again */
   uint32_t common;
 } wr_born;
 
+typedef struct
+    wr_just_freed { /* a block; of none has been allocated since. alloc 0: there is none */
+  int64_t alloc, free, again, others, alloc_ns, free_ns, bytes;
+  uint32_t common;
+} wr_just_freed;
+
 /* Zero-initialised the process has called nothing. */
 typedef struct wr_process_state {
   uint64_t reads, reads_or_frees, writes; /* calls so far that do so to device memory, or may */
@@ -26,7 +32,8 @@ typedef struct wr_process_state {
   uint64_t seed;                  /* of the keys of its addresses; 0: it has allocated nothing */
   wr_born *born;                  /* owned: allocations of the part that goes on */
   size_t born_count, born_capacity;
-  size_t early;        /* of `born`: those before the last free of older memory */
+  size_t early; /* of `born`: those before the last free of older memory */
+  wr_just_freed freed;
   wr_ranges untouched; /* allocations since which nothing can have used them */
   wr_given given;
   wr_ranges apart;    /* page-locked memory that no copy has touched: kernels may */

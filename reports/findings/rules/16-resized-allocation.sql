@@ -11,19 +11,12 @@
 --      new block.
 WITH place AS MATERIALIZED (
   SELECT process, stack FROM pair_group GROUP BY process, stack HAVING count(*) >= :min_times / 2),
-life AS (
-  SELECT p.alloc, p.free, p.template, p.again, p.others, t.process, t.stack, p.alloc_ns, p.free_ns,
-         lead(p.alloc) OVER own AS next
-  FROM pair p CROSS JOIN template t ON t.id = p.template
-  WHERE EXISTS (SELECT 1 FROM place x WHERE x.process = t.process AND x.stack IS t.stack)
-  WINDOW own AS (PARTITION BY t.process, t.stack ORDER BY p.alloc)),
 turn AS (
-  SELECT l.*, e.bytes, max(e.bytes) OVER own AS most, avg(e.bytes) OVER own AS mean, count(*) OVER own AS times
-  FROM life l CROSS JOIN event_row e ON e.id = l.alloc
-  WHERE l.next - l.free BETWEEN 1 AND :next AND l.others > :most_between
-    AND NOT EXISTS (SELECT 1 FROM event_row y CROSS JOIN template z ON z.id = y.template
-                    WHERE y.id > l.free AND y.id < l.next AND z.kind = $ALLOC)
-  WINDOW own AS (PARTITION BY l.process, l.stack))
+  SELECT r.*, max(r.bytes) OVER own AS most, avg(r.bytes) OVER own AS mean, count(*) OVER own AS times
+  FROM resized r CROSS JOIN template t ON t.id = r.template
+  WHERE r.next - r.free <= :next AND r.others > :most_between
+    AND EXISTS (SELECT 1 FROM place x WHERE x.process = t.process AND x.stack IS t.stack)
+  WINDOW own AS (PARTITION BY t.process, t.stack))
 SELECT u.alloc AS event, u.template, u.alloc_ns + u.free_ns AS cost_ns, u.free AS related,
        u.alloc_ns + CASE WHEN d.pending IS NOT 1 THEN u.free_ns WHEN w.unknown_ns = 0 THEN u.free_ns - w.working_ns
                     ELSE min(u.free_ns, :free_cost * u.alloc_ns) END AS saving_ns
