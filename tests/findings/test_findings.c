@@ -143,12 +143,17 @@ START_TEST(what_copies_take_of_the_device_is_in_their_cost)
   json_t *all = json_load_file("d.json", 0, &e);
   const json_t *f = found_of(all, "tiny-copies");
   ck_assert_ptr_nonnull(f);
-  /* of the 200 copies all but the first, which has none before it, and the longest */
-  int64_t least =
-      ask("d.db", "SELECT sum(ns) FROM (SELECT max(e.duration, sum(d.\"end\" - d.start)) AS ns"
-                  " FROM event e JOIN device_work d ON d.event = e.id WHERE e.bytes = 1024"
-                  " GROUP BY e.id ORDER BY 1 LIMIT 198)");
-  ck_assert_int_gt(least, 198 * 1000); /* a copy takes 6 us of the device, and less of the host */
+  /* of its copies nine in ten: what a loaded machine made of the others is apart */
+  long long counted = found_number(f, "count") * 9 / 10;
+  char query[200];
+  (void)snprintf(query, sizeof query,
+                 "SELECT sum(ns) FROM (SELECT max(e.duration, sum(d.\"end\" - d.start)) AS ns"
+                 " FROM event e JOIN device_work d ON d.event = e.id WHERE e.bytes = 1024"
+                 " GROUP BY e.id ORDER BY 1 LIMIT %lld)",
+                 counted);
+  int64_t least = ask("d.db", query);
+  ck_assert_int_gt(least,
+                   counted * 1000); /* a copy takes 6 us of the device, and less of the host */
   ck_assert_msg(found_number(f, "cost_ns") >= least, "%lld of %lld",
                 (long long)found_number(f, "cost_ns"), (long long)least);
   json_decref(all);
