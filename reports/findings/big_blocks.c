@@ -449,8 +449,9 @@ static bool is_kernel_of(const wr_big_block *b, uint64_t function)
   return i < b->kernels;
 }
 
-/* A launch is known to be handed other memory. A kernel that takes such memory as a parameter has no need
- * of another way to it; one that never was handed the block, and a graph, may find its address elsewhere. */
+/* A launch is known to be handed other memory. A kernel that takes such memory as a parameter has no
+ * need of another way to it; one that never was handed the block, and a graph, may find its address
+ * elsewhere. */
 static void pass_block(const big_process *p, wr_big_block *b, const wr_event *e)
 {
   bool near = p->peers || e->t->device == WR_HOST || (int)e->t->device == b->device;

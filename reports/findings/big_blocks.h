@@ -24,10 +24,10 @@ typedef struct wr_idle_time { /* in which no call names a block */
   int64_t since, next;        /* ns */
   bool upload;                /* it begins with a copy of the host's memory */
   uint64_t operations;        /* copies, memsets, launches and calls of the process meanwhile */
-  uint64_t launches; /* of them, those of its device, or of any that may use it, of which it is
-                                not known that they do not */
-  uint64_t others;   /* launches that are handed other memory, of kernels that had been handed it */
-  uint64_t strange;  /* private: such launches of kernels that had not, which are in `launches` */
+  /* of them, launches and calls of its device, or of any that may use it, that may use the block */
+  uint64_t launches;
+  uint64_t others;  /* launches that are handed other memory, of kernels that had been handed it */
+  uint64_t strange; /* private: such launches of kernels that had not: they are in `launches` */
 } wr_idle_time;
 
 enum { WR_BIG_KERNELS = 16 }; /* of a block, that are kept */

@@ -38,7 +38,7 @@ static bool is_idle(const wr_case *c, const wr_big_block *b, int64_t share)
 }
 
 /* One of the launches meanwhile may use it. Those that are known to be handed other memory may only
- * where the program does not hand it over (then it is in no set, or in that of its first launch), or
+ * where the program does not hand it over: then it is in no set, or in that of its first launch; or
  * where they are handed a texture or a tensor map of it. */
 static bool is_unsure(const wr_big_block *b)
 {

@@ -168,8 +168,8 @@ START_TEST(a_block_that_was_hardly_handed_over_is_possible_at_most)
 }
 END_TEST
 
-/* A kernel that never was handed the block may find its address in the other memory, which a table of
- * addresses is, or in a variable of its module; one that was takes such memory as a parameter. */
+/* A kernel that never was handed the block may find its address in the other memory, which a table
+ * of addresses is, or in a variable of its module; one that was takes such memory as a parameter. */
 START_TEST(possible_where_a_kernel_is_launched_that_never_was_handed_it)
 {
   begin_handed();

@@ -389,7 +389,8 @@ static float *used_state(void)
   return as_floats(state);
 }
 
-/* The kernel goes on with other memory, and nothing uses the block again: it is freed first, or last. */
+/* The kernel goes on with other memory, and nothing uses the block again: it is freed first, or
+ * last. */
 static void hand_no_more(int freed)
 {
   float *state = used_state();
