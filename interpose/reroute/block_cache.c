@@ -108,6 +108,12 @@ static struct {
   rec_id *slots; /* power of two; 0: empty */
   uint32_t mask, count;
 } map;
+/* What is read without the lock, to see that there is no record of an address: blocks in the index,
+ * and where they have been so far. Who has an address was handed it by an allocation that was
+ * counted before it returned. */
+static struct {
+  _Atomic uint64_t count, low, high;
+} known_blocks = {.low = UINT64_MAX};
 static uint64_t serial;
 static _Atomic uint64_t freed_so_far; /* blocks, by all caches */
 static _Atomic uint32_t freeing;      /* blocks that the device is asked to take back */
@@ -221,6 +227,24 @@ static void map_remove(rec_id id)
   }
 }
 
+/* Lock held. */
+static void know_block(uint64_t address)
+{
+  if (address < atomic_load_explicit(&known_blocks.low, memory_order_relaxed))
+    atomic_store_explicit(&known_blocks.low, address, memory_order_relaxed);
+  if (address > atomic_load_explicit(&known_blocks.high, memory_order_relaxed))
+    atomic_store_explicit(&known_blocks.high, address, memory_order_relaxed);
+  atomic_fetch_add_explicit(&known_blocks.count, 1, memory_order_relaxed);
+}
+
+/* Needs no lock. False: no cache has a block at the address. */
+HOT bool may_be_known(uint64_t address)
+{
+  return atomic_load_explicit(&known_blocks.count, memory_order_relaxed) &&
+         address >= atomic_load_explicit(&known_blocks.low, memory_order_relaxed) &&
+         address <= atomic_load_explicit(&known_blocks.high, memory_order_relaxed);
+}
+
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 HOT uint64_t round_up(uint64_t bytes)
@@ -325,6 +349,7 @@ static void remove_block(rec_id id)
     w->stats.live_bytes -= recs[id].bytes;
   }
   map_remove(id);
+  atomic_fetch_sub_explicit(&known_blocks.count, 1, memory_order_relaxed);
   rec_drop(id);
 }
 
@@ -526,6 +551,7 @@ static rec_id rec_live(block_cache *w, uint64_t asked, uint64_t bytes, uint64_t 
   recs[id].bin = bin_of(bytes);
   recs[id].cache = w;
   map_put(id);
+  know_block(address);
   live_in(w, id, asked);
   return id;
 }
@@ -704,6 +730,7 @@ bool block_cache_forget(uint64_t address)
 
 void block_cache_forget_stale(uint64_t address)
 {
+  if (!may_be_known(address)) return;
   HOLD_LOCK;
   rec_id id = map_find(address);
   if (id) remove_block(id);
@@ -729,6 +756,7 @@ void block_cache_reattach(block_cache *w, const block_cache_block *b)
 
 block_cache_block block_cache_find(uint64_t address)
 {
+  if (!may_be_known(address)) return (block_cache_block){.state = BLOCK_CACHE_NONE};
   HOLD_LOCK;
   rec_id id = map_find(address);
   if (!id) return (block_cache_block){.state = BLOCK_CACHE_NONE};

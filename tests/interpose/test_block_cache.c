@@ -580,6 +580,43 @@ static void *churn_block_cache(void *argument)
   return NULL;
 }
 
+static weir_status (*query_of_fake)(void *, void *, bool *);
+static unsigned looks;
+
+static void *look_for_others(void *out)
+{
+  static const uint64_t others[] = {512, UINT64_MAX - 511};
+  for (unsigned i = 0; i < 2; i++) {
+    *(unsigned *)out += block_cache_find(others[i]).state == BLOCK_CACHE_NONE;
+    block_cache_forget_stale(others[i]);
+  }
+  return NULL;
+}
+
+/* The caches' lock is held around the query. */
+static weir_status query_while_others_look(void *self, void *event, bool *complete)
+{
+  pthread_t thread;
+  ck_assert_int_eq(pthread_create(&thread, NULL, look_for_others, &looks), 0);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  return query_of_fake(self, event, complete);
+}
+
+START_TEST(an_address_of_no_cache_is_passed_while_the_lock_is_held)
+{
+  open_block_cache(64 * MIB, 64 * MIB, 0);
+  query_of_fake = f.backend.event_query;
+  f.backend.event_query = query_while_others_look;
+  looks = 0;
+  free_to_block_cache(allocate_from_block_cache(4096, false), 1);
+  (void)block_cache_stats();
+  (void)block_cache_stats();
+  ck_assert_uint_ge(looks, 2);
+  ck_assert_uint_eq(looks % 2, 0);
+  close_block_cache();
+}
+END_TEST
+
 START_TEST(sixteen_threads_share_a_cache)
 {
   pthread_t t[16];
@@ -620,6 +657,7 @@ int main(void)
   tcase_add_test(c, every_failing_call_leaves_the_cache_working);
   tcase_add_loop_test(c, no_random_program_gets_memory_that_work_may_touch, 0, 50);
   tcase_add_test(c, sixteen_threads_share_a_cache);
+  tcase_add_test(c, an_address_of_no_cache_is_passed_while_the_lock_is_held);
   suite_add_tcase(s, c);
   return rig_run(s);
 }
