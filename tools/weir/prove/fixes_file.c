@@ -1,4 +1,4 @@
-/* fixes_file.c: files of fixes (core/base/rules.h), as weir prove writes them: one a run for each way
+/* fixes_file.c: files of fixes (core/base/rules.h), as weir prove writes them: one for each way
  * that is tried, and one for the user, with what was proven. */
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
-/* judge.c: what the runs show of a fix. A pair is a run without and a run with it, of one round. What
- * decides is the time of the steps around the calls that the fix changes, since a wait that is gone
- * here may come back there; where they are not made again and again, the calls' own time. The steps
- * are at the pace of their quickest quarter, which others on the machine hardly change; what comes
- * in fewer of them than that shows in the whole run, which must not be longer. What a fix gains
- * cannot be more than these calls took, and what looking at them took beside. */
+/* judge.c: what the runs show of a fix. A pair is a run without and a run with it, of one round.
+ *
+ * What decides is the time of the steps around the calls that the fix changes, since a wait that is
+ * gone here may come back there; where they are not made again and again, the calls' own time. The
+ * steps are at the pace of their quickest quarter, which others on the machine hardly change; what
+ * comes in fewer of them than that shows in the whole run, which must not be longer. What a fix
+ * gains cannot be more than these calls took, and what looking at them took besides. */
 #include <math.h>
 #include <stdlib.h>
 

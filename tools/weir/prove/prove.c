@@ -2,11 +2,11 @@
  *
  * The program is run once, recorded, and its findings are looked for: a rule at a place is a
  * candidate, and where Weir has a fix of its own for it (reports/findings/rule.h, "prove") that is
- * tried there alone, by a file of fixes. Then the program is run in rounds (rounds.h): as it is, and
- * with each fix that is still undecided, in an order drawn at random, recorded alike. At the end all
- * that were proven are tried together. A round's gain is the difference of its own two runs, so
- * that a machine that slows down slows both. A program whose own output changes is refused: what a
- * fix does to it could not be seen. */
+ * tried there alone, by a file of fixes. Then the program is run in rounds (rounds.h): as it is,
+ * with each fix that is still undecided, and with all of them, in an order drawn at random, each
+ * run recorded. Where one is no gain, those that were proven are tried together at the end. A
+ * round's gain is the difference of its own two runs, so that a machine that slows down slows both.
+ * A program whose own output changes is refused: what a fix does to it could not be seen. */
 #include "tools/weir/prove/prove.h"
 
 #include <stdlib.h>
@@ -169,7 +169,7 @@ static bool load_trace_findings(work *w, const char *trace)
   return !st && !w->p.findings.unavailable;
 }
 
-/* ---- fixes that are proven again -------------------------------------------------------------- */
+/* ---- fixes that are proven again ------------------------------------------------------------- */
 
 /* Whether the file has the line of a proof, in whichever build, and which of its lines that is. */
 static bool is_in_fixes(const rule_list *fixes, const prove_line *l, bool *is_met)

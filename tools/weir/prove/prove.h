@@ -75,7 +75,8 @@ void candidate_make(const proving *p, proof *x);
 /* Returns the gain that decides: of the steps, or, where there are none, of the calls. */
 const interval *proof_gain(const proof *x);
 
-/* Lists the place of a line, and those of the frees of what is allocated there. Returns how many. */
+/* Lists the place of a line, and those of the frees of what is allocated there. Returns their
+ * number. */
 unsigned proof_line_places(const proving *p, const prove_line *l, spot_place *out, unsigned room);
 
 /* Whether the action was done at the place in the runs with the fix, as far as can be seen. */
@@ -87,8 +88,8 @@ void proof_judge(proving *p, proof *x);
 /* Returns the time of the median run of the program as it is, in ns. */
 uint64_t prove_unfixed_ns(const proving *p);
 
-/* Writes a file with the fixes of some proofs (NULL ends the list); `proven`: with what came of them.
- * Returns false after a message. */
+/* Writes a file with the fixes of some proofs (NULL ends the list); `proven`: with what came of
+ * them. Returns false after a message. */
 bool fixes_write(const char *path, const proving *p, const proof *const *list, bool proven);
 
 /* Writes a word without the blanks that files of fixes cannot have. New. */
