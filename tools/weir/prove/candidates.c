@@ -129,23 +129,6 @@ static void add_spot(const proving *p, proof *x, unsigned action, const spot *s,
   }
 }
 
-/* Of pools and peers a trace has remarks, of no place. */
-bool proof_line_is_done(const prove_line *l)
-{
-  static const struct {
-    unsigned actions, kinds;
-  } seen[] = {
-      {REROUTE_DEVICE | REROUTE_PINNED, 1U << WEIR_EV_ALLOC | 1U << WEIR_EV_FREE},
-      {REROUTE_RELAXED, 1U << WEIR_EV_FREE},
-      {REROUTE_STAGING | REROUTE_PEER, 1U << WEIR_EV_COPY},
-      {REROUTE_EVENTS, 1U << WEIR_EV_EVENT},
-      {REROUTE_STREAMS, 1U << WEIR_EV_STREAM},
-  };
-  for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
-    if (seen[i].actions & l->action) return l->done & seen[i].kinds;
-  return true;
-}
-
 unsigned proof_line_places(const proving *p, const prove_line *l, spot_place *out, unsigned room)
 {
   unsigned n = 0;

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/reroutes.h"
+#include "core/trace/event.h"
 #include "tools/weir/base/cmd.h"
 #include "tools/weir/prove/prove.h"
 
@@ -124,4 +126,21 @@ void proof_judge(proving *p, proof *x)
                : g->low > 0 && x->run.mean > 0  ? PROVE_GAIN
                                                 : PROVE_NO_GAIN;
   x->decided = is_decided(p, x);
+}
+
+/* Of pools and peers a trace has remarks, of no place. */
+bool proof_line_is_done(const prove_line *l)
+{
+  static const struct {
+    unsigned actions, kinds;
+  } seen[] = {
+      {REROUTE_DEVICE | REROUTE_PINNED, 1U << WEIR_EV_ALLOC | 1U << WEIR_EV_FREE},
+      {REROUTE_RELAXED, 1U << WEIR_EV_FREE},
+      {REROUTE_STAGING | REROUTE_PEER, 1U << WEIR_EV_COPY},
+      {REROUTE_EVENTS, 1U << WEIR_EV_EVENT},
+      {REROUTE_STREAMS, 1U << WEIR_EV_STREAM},
+  };
+  for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+    if (seen[i].actions & l->action) return l->done & seen[i].kinds;
+  return true;
 }
