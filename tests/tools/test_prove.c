@@ -84,6 +84,7 @@ typedef struct judged_run {
   uint64_t calls_ns, steps_ns, run_ns;
   int64_t calls_less, steps_less, run_less;
   uint64_t applied;
+  uint64_t least_ns; /* with the fix */
 } judged_run;
 
 static prove_verdict judge_pairs(const judged_run *j, unsigned pairs, proof *out)
@@ -101,9 +102,9 @@ static prove_verdict judge_pairs(const judged_run *j, unsigned pairs, proof *out
     uint64_t noise = i % 3; /* of 200 */
     spot_figures *a = &figures[(size_t)i * 2], *b = &figures[(size_t)(RUNS + i) * 2];
     *a = (spot_figures){40, j->calls_ns + j->calls_ns * noise / 200, 0,
-                        j->steps_ns + j->steps_ns * noise / 200};
+                        j->steps_ns + j->steps_ns * noise / 200, 0};
     *b = (spot_figures){40, j->calls_ns - (uint64_t)j->calls_less, j->applied,
-                        j->steps_ns ? j->steps_ns - (uint64_t)j->steps_less : 0};
+                        j->steps_ns ? j->steps_ns - (uint64_t)j->steps_less : 0, j->least_ns};
     runs[i].duration_ns = j->run_ns + j->run_ns * noise / 200;
     runs[RUNS + i].duration_ns = j->run_ns - (uint64_t)j->run_less;
   }
@@ -114,11 +115,11 @@ static prove_verdict judge_pairs(const judged_run *j, unsigned pairs, proof *out
 
 START_TEST(the_steps_around_the_calls_decide)
 {
-  const judged_run moved = {1000000, 50000000, 100000000, 900000, -100000, 0, 38};
+  const judged_run moved = {1000000, 50000000, 100000000, 900000, -100000, 0, 38, 0};
   proof x;
   ck_assert_int_eq(judge_pairs(&moved, PAIRS, &x), PROVE_NO_GAIN);
   ck_assert(x.calls.low > 0 && x.steps.low < 0 && proof_gain(&x)->mean < 1e6);
-  const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 0, 38};
+  const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 0, 38, 0};
   ck_assert_int_eq(judge_pairs(&gained, PAIRS, &x), PROVE_GAIN);
   ck_assert(x.decided && x.before.ns >= 9000000 && x.after.ns == 1000000 && x.after.applied == 38);
 }
@@ -126,7 +127,7 @@ END_TEST
 
 START_TEST(where_calls_do_not_repeat_their_own_time_decides)
 {
-  const judged_run gained = {9000000, 0, 100000000, 8000000, 0, 0, 3};
+  const judged_run gained = {9000000, 0, 100000000, 8000000, 0, 0, 3, 0};
   proof x;
   ck_assert_int_eq(judge_pairs(&gained, PAIRS, &x), PROVE_GAIN);
   ck_assert(!x.steps.known && proof_gain(&x)->mean > 7.9e6);
@@ -135,28 +136,28 @@ END_TEST
 
 START_TEST(a_gain_above_what_the_calls_took_is_not_the_fixs)
 {
-  const judged_run odd = {1000000, 50000000, 100000000, 900000, 20000000, 20000000, 38};
+  const judged_run odd = {1000000, 50000000, 100000000, 900000, 20000000, 20000000, 38, 0};
   ck_assert_int_eq(judge_pairs(&odd, PAIRS, NULL), PROVE_ODD);
 }
 END_TEST
 
 START_TEST(a_fix_that_did_nothing_gains_nothing)
 {
-  const judged_run unused = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 0};
+  const judged_run unused = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 0, 0};
   ck_assert_int_eq(judge_pairs(&unused, PAIRS, NULL), PROVE_UNUSED);
 }
 END_TEST
 
 START_TEST(a_longer_run_is_no_gain_whatever_the_calls_took)
 {
-  const judged_run longer = {9000000, 0, 100000000, 8000000, 0, -30000000, 38};
+  const judged_run longer = {9000000, 0, 100000000, 8000000, 0, -30000000, 38, 0};
   ck_assert_int_eq(judge_pairs(&longer, PAIRS, NULL), PROVE_LOSS);
 }
 END_TEST
 
 START_TEST(the_fewest_pairs_decide_what_is_far_above_their_noise_alone)
 {
-  const judged_run near = {9000000, 50000000, 100000000, 8000000, 1000000, 8000000, 38};
+  const judged_run near = {9000000, 50000000, 100000000, 8000000, 1000000, 8000000, 38, 0};
   proof x;
   ck_assert_int_eq(judge_pairs(&near, 3, &x), PROVE_GAIN);
   ck_assert(!x.decided && x.steps.low > 0);
@@ -167,16 +168,29 @@ END_TEST
 
 START_TEST(a_gain_of_the_steps_that_the_whole_run_lacks_is_not_proven)
 {
-  const judged_run lacks = {9000000, 50000000, 100000000, 8000000, 8000000, -600000, 38};
+  const judged_run lacks = {9000000, 50000000, 100000000, 8000000, 8000000, -600000, 38, 0};
   proof x;
   ck_assert_int_eq(judge_pairs(&lacks, PAIRS, &x), PROVE_NO_GAIN);
   ck_assert(x.steps.low > 0 && x.run.mean < 0 && x.run.high > 0);
 }
 END_TEST
 
+START_TEST(steps_with_a_fix_take_what_their_own_calls_do)
+{
+  judged_run filled = {90000000, 50000000, 100000000, 80000000, 49990000, 47000000, 38, 0};
+  proof x;
+  ck_assert_int_eq(judge_pairs(&filled, PAIRS, &x), PROVE_GAIN);
+  ck_assert_uint_eq(x.after.steps_ns, 10000);
+  filled.least_ns = 3000000;
+  ck_assert_int_eq(judge_pairs(&filled, PAIRS, &x), PROVE_GAIN);
+  ck_assert_uint_eq(x.after.steps_ns, 3000000);
+  ck_assert(x.steps.mean < 47.3e6 && x.steps.mean > 46.9e6);
+}
+END_TEST
+
 START_TEST(few_pairs_decide_nothing)
 {
-  const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 38};
+  const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 38, 0};
   proof x;
   ck_assert_int_eq(judge_pairs(&gained, 1, &x), PROVE_NO_GAIN);
   ck_assert(!x.decided);
@@ -511,6 +525,7 @@ int main(void)
   tcase_add_test(t, the_fewest_pairs_decide_what_is_far_above_their_noise_alone);
   tcase_add_test(t, a_gain_of_the_steps_that_the_whole_run_lacks_is_not_proven);
   tcase_add_test(t, an_action_was_done_where_calls_of_its_kinds_were);
+  tcase_add_test(t, steps_with_a_fix_take_what_their_own_calls_do);
   tcase_add_test(t, few_pairs_decide_nothing);
   tcase_add_loop_test(t, a_fix_alone_takes_its_waste_away, 0, sizeof fixes / sizeof *fixes);
   tcase_add_test(t, every_rule_with_a_fix_is_tried);

@@ -242,6 +242,7 @@ static uint64_t steps_of(const uint64_t *starts, unsigned count)
 typedef struct start_list {
   uint64_t *at; /* owned */
   unsigned count, room;
+  uint64_t last_ns, calls_ns; /* of the last call; of those before it */
 } start_list;
 
 static weir_status take_start(void *context, sqlite3_stmt *q)
@@ -249,6 +250,8 @@ static weir_status take_start(void *context, sqlite3_stmt *q)
   start_list *l = context;
   l->at = cmd_grow(l->at, &l->room, l->count, sizeof *l->at);
   l->at[l->count++] = (uint64_t)sqlite3_column_int64(q, 0);
+  l->calls_ns += l->last_ns;
+  l->last_ns = (uint64_t)sqlite3_column_int64(q, 1);
   return WEIR_OK;
 }
 
@@ -276,13 +279,14 @@ static weir_status measure_set(spot_figures *f, const run_view *v, const spot_pl
   char *times = cmd_format(
       "WITH most AS (SELECT t.stack, t.thread" CALLS_OF
       " GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 1)"
-      " SELECT e.start FROM most o CROSS JOIN template t ON t.stack = o.stack AND"
+      " SELECT e.start, e.duration FROM most o CROSS JOIN template t ON t.stack = o.stack AND"
       " t.thread = o.thread CROSS JOIN event_row e ON e.template = t.id ORDER BY e.start",
       list);
   weir_status st = wr_db_each(v->db, sums, take_sums, f);
   if (!st) st = wr_db_each(v->db, times, take_start, &starts);
   f->applied += v->notes;
   f->steps_ns = steps_of(starts.at, starts.count);
+  f->least_ns = starts.calls_ns;
   free(starts.at), free(times), free(sums), free(list);
   return st;
 }

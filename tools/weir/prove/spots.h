@@ -44,6 +44,7 @@ typedef struct spot_figures {
   uint64_t calls, ns; /* of them all */
   uint64_t applied;   /* of them, those that Weir did otherwise; and pools, peers */
   uint64_t steps_ns;  /* at the pace of their quickest quarter; 0: the calls do not repeat */
+  uint64_t least_ns;  /* of the steps: what the calls between them took by themselves */
 } spot_figures;
 
 typedef struct spot_place {
