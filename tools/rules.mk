@@ -191,7 +191,7 @@ savings: bench-build ## measure what findings predict against the same work with
 # show.
 picture: all
 	$(Q)cp $(O)/examples/train /tmp/train
-	$(Q)$(BIN)/weir run --force --sim=1,h100 --mode=observe -o /tmp/train.db -- /tmp/train >/dev/null
+	$(Q)$(BIN)/weir run --force --sim=1,h100 --hash --mode=observe -o /tmp/train.db -- /tmp/train >/dev/null
 	$(Q)tools/scripts/terminal-svg.py 100 $(BIN)/weir report --no-pager /tmp/train.db >tools/report.svg
 	$(Q)$(BIN)/weir report --html -o /tmp/train.html /tmp/train.db
 	$(Q)tools/scripts/page-picture.py /tmp/train.html tools/doc/page.png

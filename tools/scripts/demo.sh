@@ -61,7 +61,7 @@ echo
 echo "A training loop, tools/examples/train.cu, on $where:"
 # shellcheck disable=SC2086  # $sim is one option or none
 {
-  weir run --force $sim --mode=observe -o "$trace" -- "$build/examples/train"
+  weir run --force $sim --hash --mode=observe -o "$trace" -- "$build/examples/train"
   weir report "$trace"
   rm -f "$fixes"
   weir prove $sim --time 40 -o "$fixes" -- "$build/examples/train"
