@@ -51,7 +51,8 @@ static weir_status end_part(wr_block_facts *f, wr_process_state *x)
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < x->early; i++) {
     const wr_born *b = &x->born[i];
-    if (b->alloc) st = ADD(f, EARLY_BLOCK, b->alloc, f->common[b->common].id, (int64_t)b->bytes);
+    if (b->alloc && f->common[b->common].thread == x->freed_by)
+      st = ADD(f, EARLY_BLOCK, b->alloc, f->common[b->common].id, (int64_t)b->bytes);
   }
   x->born_count = x->early = 0;
   x->parts++;
@@ -312,7 +313,7 @@ static weir_status see_part(wr_block_facts *f, wr_process_state *x, const wr_com
   }
   if (x->born_count && !wr_given_has(&x->given, b->address, b->bytes))
     st = ADD(f, LATE_FREE, c->id, b->alloc, t->id, (int64_t)b->bytes);
-  x->early = x->born_count;
+  x->early = x->born_count, x->freed_by = t->thread;
   return st;
 }
 

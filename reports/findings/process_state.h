@@ -32,7 +32,8 @@ typedef struct wr_process_state {
   uint64_t seed;                  /* of the keys of its addresses; 0: it has allocated nothing */
   wr_born *born;                  /* owned: allocations of the part that goes on */
   size_t born_count, born_capacity;
-  size_t early; /* of `born`: those before the last free of older memory */
+  int64_t freed_by; /* thread of that free: another one's order is not the program's */
+  size_t early;     /* of `born`: those before the last free of older memory */
   wr_just_freed freed;
   wr_ranges untouched; /* allocations since which nothing can have used them */
   wr_given given;

@@ -132,7 +132,10 @@ static const fact_case facts[] = {
      " WHERE e.template = b.template AND e.bytes = b.bytes",
      "SELECT p.alloc FROM pair p WHERE p.last IS NOT p.part AND p.part < (SELECT max(part) FROM"
      " step) AND EXISTS (SELECT 1 FROM pair o WHERE o.last = p.part AND o.part < p.part"
-     " AND o.died > p.born)"},
+     " AND o.died > p.born) AND (SELECT t.thread FROM pair o JOIN event_row e ON e.id = o.free"
+     " JOIN template t ON t.id = e.template WHERE o.last = p.part AND o.part < p.part"
+     " ORDER BY o.died DESC LIMIT 1) = (SELECT t.thread FROM event_row e"
+     " JOIN template t ON t.id = e.template WHERE e.id = p.alloc)"},
     {"SELECT event, alloc FROM late_free",
      "SELECT p.free, p.alloc FROM pair p WHERE p.part < p.last AND EXISTS (SELECT 1 FROM pair o"
      " WHERE o.part = p.last AND o.born < p.died)"},
