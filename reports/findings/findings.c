@@ -1256,8 +1256,10 @@ static weir_status add_up(search *x)
   x->no_time = NO_TIME;
   x->rank = calloc(x->f->count + 1, sizeof(*x->rank));
   if (!x->rank || !wr_gains_open(&x->gains, x->f->count)) return no_memory(x);
-  for (size_t i = 0; i < x->f->count; i++)
+  for (size_t i = 0; i < x->f->count; i++) {
     x->rank[x->f->finding[i].made] = i;
+    x->gains.gain[i].queued = x->timed && x->f->finding[i].rule->queued;
+  }
   weir_status s = take_claims(x);
   if (!s) s = no_room(x, &x->again);
   if (!s) s = wr_run_each(&x->again, take_claim, x);

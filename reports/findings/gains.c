@@ -67,7 +67,9 @@ void wr_gains_add(wr_gains *x, size_t rank, uint64_t start, uint64_t ns)
   while (at < x->pieces && x->piece[at].rank < rank)
     at++;
   if (at < x->pieces && x->piece[at].rank == rank) {
-    if (end > x->piece[at].end) x->piece[at].end = end;
+    uint64_t last = x->piece[at].end;
+    if (x->gain[rank].queued) end = last > UINT64_MAX - ns ? UINT64_MAX : last + ns;
+    if (end > last) x->piece[at].end = end;
     return;
   }
   for (size_t i = x->pieces++; i > at; i--)

@@ -23,8 +23,9 @@ enum {
 };
 
 typedef struct wr_gain {
-  uint64_t added;                  /* ns that no finding in front of it gains */
-  uint64_t sum, pieces;            /* of pieces: ns, and how many */
+  bool queued;          /* its pieces are a device's, and follow one another: set by the owner */
+  uint64_t added;       /* ns that no finding in front of it gains */
+  uint64_t sum, pieces; /* of pieces: ns, and how many */
   uint64_t tenth[WR_GAIN_TENTHS];  /* ns; the last may not be full */
   uint64_t per_tenth, tenths, has; /* pieces of a full one; begun ones; pieces of the last one */
 } wr_gain;

@@ -144,6 +144,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
     good = take_number(&r->often, value, 999999);
   else if (!strcmp(key, "mostly"))
     good = take_number(&r->mostly, value, 100);
+  else if (!strcmp(key, "queued"))
+    good = r->queued = !strcmp(value, "device");
   else if (!strcmp(key, "holds"))
     good = r->holds = !strcmp(value, "bytes");
   else if (!strcmp(key, "threshold"))

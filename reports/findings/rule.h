@@ -10,6 +10,7 @@
  *   -- often: 8                         at fewer operations of a place it is possible only
  *   -- mostly: 50                       where fewer of a hundred calls by the stacks in question are found, the
  *                                       place needs the call, and is left out
+ *   -- queued: device                   with device times its savings follow one another on a device
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- needs: wait_detail               tables without which it cannot judge
  *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
@@ -50,6 +51,7 @@ typedef struct wr_rule { /* all texts are owned */
   int number;
   wr_severity severity;
   wr_certainty certainty;
+  bool queued;    /* savings by device times follow one another */
   bool holds;     /* its bytes are memory held */
   int64_t often;  /* operations, 0: one is enough */
   int64_t mostly; /* per cent of calls, 0: any part is enough */

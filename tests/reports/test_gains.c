@@ -18,6 +18,18 @@ static void check_added(wr_gains *x, uint64_t first, uint64_t second)
   wr_gains_close(x);
 }
 
+/* Copies that return at once: 5 us of the device each, one us after another. */
+START_TEST(pieces_of_a_device_follow_one_another)
+{
+  wr_gains x = two_findings();
+  x.gain[0].queued = true;
+  for (uint64_t i = 0; i < 100; i++)
+    wr_gains_add(&x, 0, 1000 + i * 1000, 5000);
+  wr_gains_add(&x, 1, 400000, 200000); /* the wait behind them: 101 us of it are theirs */
+  check_added(&x, 500000, 99000);
+}
+END_TEST
+
 START_TEST(time_of_two_findings_is_the_first_ones)
 {
   wr_gains x = two_findings();
@@ -119,6 +131,7 @@ int main(void)
 {
   Suite *s = suite_create("reports/gains");
   TCase *t = tcase_create("gains");
+  tcase_add_test(t, pieces_of_a_device_follow_one_another);
   tcase_add_test(t, time_of_two_findings_is_the_first_ones);
   tcase_add_test(t, calls_at_one_time_are_gained_once);
   tcase_add_test(t, a_finding_that_is_none_gains_nothing);

@@ -3,6 +3,7 @@
 -- title: Many small copies, one behind the other
 -- severity: medium
 -- certainty: likely
+-- queued: device
 -- threshold: link 25 bytes a ns
 -- fix: Put the pieces together in one buffer and copy it once, or give them all to cudaMemcpyBatchAsync().
 -- judge: tiny-copies

@@ -3,6 +3,7 @@
 -- title: Rows of a matrix copied one by one
 -- severity: medium
 -- certainty: certain
+-- queued: device
 -- threshold: min_rows 8 times
 -- threshold: link 25 bytes a ns
 -- fix: Copy all rows by one cudaMemcpy2DAsync(), or where they lie one behind the other by one

@@ -3,6 +3,7 @@
 -- title: Copies between devices that go through the host
 -- severity: high
 -- certainty: likely
+-- queued: device
 -- threshold: link 10 bytes a ns
 -- prove: strict access
 -- calls: t.kind = $COPY AND t.copy = $P2P

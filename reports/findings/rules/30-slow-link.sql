@@ -3,6 +3,7 @@
 -- title: Copies at less than half the speed of others of their kind in this run
 -- severity: medium
 -- certainty: possible
+-- queued: device
 -- needs: wait_detail
 -- threshold: min_bytes 1048576 bytes
 -- threshold: min_copies 2 times
