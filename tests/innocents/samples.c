@@ -136,7 +136,7 @@ static void graph_replay(void)
   cudaStream_t s = new_stream();
   cudaGraph_t graph;
   cudaGraphExec_t exec;
-  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
   CHECK(cudaMemcpyAsync(a, host, FLOATS, cudaMemcpyHostToDevice, s));
   for (int i = 0; i < 10; i++)
     step(s, i % 2 ? b : a, i % 2 ? a : b);
