@@ -234,8 +234,12 @@ def judged(report):
     figures('JSON', found_here, ('findings',))
     text = weir('report', 'findings', '--table', 'findings', '--top', '1000', '--min-cost', '0ns', '-f', 'csv', TRACE)
     rows = list(csv.DictReader(line for line in io.StringIO(text) if line.strip() and not line.startswith('# ')))
+    newer = json.loads(weir('report', 'findings', '-f', 'json', '--min-cost', '0ns', TRACE))['findings']
     rules = {name.split('-', 1)[1][:-4]: int(name.split('-', 1)[0]) for name in os.listdir(os.path.join(OWN, '..', '..', 'reports', 'findings', 'rules'))}
-    for i, (row, finding) in enumerate(zip(rows, found_here['findings'])):
+    for i, (row, finding, other) in enumerate(zip(rows, found_here['findings'], newer)):
+        for member in 'added', 'low', 'high':
+            if finding[f'{member}_ns'] is not None:
+                take('JSON 2', f'findings.{member}_ns of {i}', other[f'{member}_host_ns'])
         for column, member in ('saving_host_ns', 'saving_ns'), ('cost_host_ns', 'cost_ns'), ('saving_bytes', 'saving_bytes'), ('count', 'count'):
             take('report findings', f'findings.{member} of {i}', row[column])
         take('rules', f'findings.rule of {i}', rules[row['id']])
