@@ -46,7 +46,8 @@
   X(BRIEF_RESULT, brief_result, false, event, next, host_ns, template, duration, bytes)                           \
   X(DEVICE_TURN, device_turn, false, event, next, template, duration)                                            \
   X(WHOLE_COPY, whole_copy, false, event, to_alloc, from_alloc, copied_out, template, duration, bytes)           \
-  X(CODE_LOADED, code_loaded, false, event, template, duration)
+  X(CODE_LOADED, code_loaded, false, event, template, duration)                                                  \
+  X(HASH_STEP, hash_step, false, event, template, start, duration, bytes, payload, place, source, writes)
 /* clang-format on */
 
 typedef enum wr_fact {

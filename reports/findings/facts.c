@@ -8,6 +8,7 @@
 #include "reports/base/util.h"
 #include "reports/findings/block_facts.h"
 #include "reports/findings/handle_facts.h"
+#include "reports/findings/hash_facts.h"
 #include "reports/findings/move_facts.h"
 #include "reports/findings/step_facts.h"
 #include "reports/findings/storm_facts.h"
@@ -54,6 +55,7 @@ struct wr_facts_pass {
   wr_stream_facts streams;
   wr_storm_facts storms;
   wr_handle_facts handles;
+  wr_hash_facts hashes;
   hash_map by_event; /* the last wait for an event */
   states processes;  /* wr_process_state */
   states threads;    /* thread_state */
@@ -287,7 +289,9 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   held begun = {.time = c->time, .id = c->id};
   if (!t->of_thread && !know_states(p, t)) return no_memory(p);
   thread_state *h = t->of_thread;
-  if (t->what & WR_STEPS) st = wr_step_take(&p->f->tables, &h->step, t, c);
+  if (p->hashes.hash.count && t->what & WR_SUCCEEDED)
+    st = wr_hash_take(&p->hashes, t->of_process, t, c);
+  if (!st && t->what & WR_STEPS) st = wr_step_take(&p->f->tables, &h->step, t, c);
   if (!st && t->what & (WR_ORDERS | WR_OBJECT)) st = take_begun(p, t, c);
   if (st || !(t->what & WR_LOOKED_AT)) return st;
   if (p->held_count && is_before(&p->held[0], &begun)) st = use_held(p, &begun);
@@ -478,9 +482,11 @@ weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
                        .orders = {.tables = &f->tables},
                        .streams = {.tables = &f->tables, .timed = settings->timed},
                        .storms = {.tables = &f->tables},
-                       .handles = {.tables = &f->tables}};
+                       .handles = {.tables = &f->tables},
+                       .hashes = {.tables = &f->tables, .partial = &f->hashes_partial}};
   f->events = settings->events;
   weir_status st = wr_fact_open(&f->tables);
+  if (!st) st = wr_hash_load(&p->hashes, db);
   return st ? st : make_common(p);
 }
 
@@ -489,6 +495,7 @@ weir_status wr_facts_end(wr_facts_pass *p)
   weir_status st = take_batch(p);
   if (!st) st = use_held(p, NULL);
   if (!st) st = end_all(p);
+  p->f->hash_places = p->hashes.place.count;
   return st ? st : wr_fact_make_tables(&p->f->tables, p->db);
 }
 
@@ -509,6 +516,7 @@ void wr_facts_close(wr_facts_pass *p)
   wr_thread_facts_free(&p->orders);
   wr_stream_facts_free(&p->streams);
   wr_handle_facts_free(&p->handles);
+  wr_hash_facts_free(&p->hashes);
   free_states(&p->processes);
   free_states(&p->threads);
   hash_map_free(&p->by_event);

@@ -77,6 +77,8 @@ typedef struct wr_facts {
   wr_common *common;       /* owned, in the order of their templates */
   size_t count;
   wr_fact_tables tables;
+  size_t hash_places;  /* addresses of hash_step are numbered up to this */
+  bool hashes_partial; /* hash_step lacks rows */
 } wr_facts;
 
 typedef struct wr_facts_settings {

@@ -163,4 +163,8 @@ void wr_judge_rows_one_by_one(wr_case *c);
 void wr_judge_through_the_host(wr_case *c);
 void wr_judge_slow_link(wr_case *c);
 
+/* judge_hashes.c */
+void wr_judge_duplicate_transfer(wr_case *c);
+void wr_judge_round_trip(wr_case *c);
+
 #endif

@@ -22,6 +22,8 @@ static const struct {
               {"late-free", wr_judge_late_free},
               {"repeated-allocation", wr_judge_repeated_allocation},
               {"temporary-allocation", wr_judge_temporary_allocation},
+              {"duplicate-transfer", wr_judge_duplicate_transfer},
+              {"round-trip", wr_judge_round_trip},
               {"unused-allocation", wr_judge_unused_allocation},
               {"unused-transfer", wr_judge_unused_transfer}};
 

@@ -29,6 +29,7 @@ typedef struct wr_process_state {
   uint64_t reads, reads_or_frees, writes; /* calls so far that do so to device memory, or may */
   uint64_t parts;                 /* so far: uses, copies and memsets divide the run into them */
   uint64_t allocs, resets, waits; /* so far */
+  uint64_t begun_writes;          /* as `writes`, of calls in order of start; with hashes alone */
   uint64_t seed;                  /* of the keys of its addresses; 0: it has allocated nothing */
   wr_born *born;                  /* owned: allocations of the part that goes on */
   size_t born_count, born_capacity;

@@ -35,6 +35,7 @@ static slot slots[THREADS][SLOTS];
 static uint64_t now;
 static uint32_t at_place; /* of the calls; 0: any */
 static bool hurried;      /* calls come shortly after each other */
+static bool hashed;       /* copies have hashes */
 
 static uint64_t address_of(int thread, int i)
 {
@@ -46,6 +47,18 @@ static uint64_t host_of(uint64_t i)
   return UINT64_C(0x7f0000000000) + i * (1 << 24);
 }
 
+/* Of most copies; a few payloads, one of them of one byte all over. */
+static void hash_copy(int thread, const trace_event *e)
+{
+  uint64_t at = spool_current()->clock_first.ticks + now, hash = synth_below(4);
+  const copy_hash_info info = {
+      .hash = {hash, ~hash}, .bytes = e->bytes, .ticks = 10, .dst = e->a, .src = e->b};
+  trace_event head = {.start = at, .hash_outcome = WEIR_HASH_HASHED, .mem = hash == 3, .b = at};
+  if (hash < 3 || synth_below(2))
+    ck_assert(
+        spool_writer_extended(synth_thread(thread), WEIR_EV_COPY_HASH, &head, &info, sizeof info));
+}
+
 /* A call of the thread at one of a few places; then the thread goes on for a while. */
 static void make_call(int thread, trace_event e, uint64_t ns)
 {
@@ -53,6 +66,7 @@ static void make_call(int thread, trace_event e, uint64_t ns)
   uint32_t stack = at_place ? at_place : 1 + (uint32_t)synth_below(STACKS);
   e.stack = UINT32_C(1) << 24 | stack; /* of context 1 */
   e.status = synth_below(60) ? 0 : 2;
+  if (hashed && e.kind == WEIR_EV_COPY) hash_copy(thread, &e);
   synth_event(thread, now, ns, e);
   now += ns + (hurried ? 100 : pauses[synth_below(5)]);
 }
@@ -256,6 +270,7 @@ static const char *make_history(int history)
 {
   const char *one[] = {NULL, NULL};
   unsigned threads = history % 3 ? THREADS : 1, uses = (unsigned)history % 4;
+  hashed = history % 5 == 4;
   synth_seed(SEED + (uint64_t)history);
   memset(slots, 0, sizeof slots);
   now = 1;

@@ -8,6 +8,7 @@
 -- calls: t.kind = $COPY AND t.copy = $H2D
 -- fix: Copy them once and keep them on the device. Where a kernel writes over them, or two buffers need them, keep a
 --      buffer to copy from with cudaMemcpyAsync(): the device's memory is many times as fast as the link.
+-- judge: duplicate-transfer
 WITH step AS (
   SELECT e.id, e.start, t.process, t.device, t.kind, t.copy, e.a, e.bytes, e.duration,
          h.hash_low, h.hash_high, h.uniform,

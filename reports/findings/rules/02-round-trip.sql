@@ -7,6 +7,7 @@
 -- threshold: min_bytes 1024 bytes
 -- calls: t.kind = $COPY AND t.copy = $D2H
 -- fix: Keep them where they were: neither copy is needed while the memory they came from still has them.
+-- judge: round-trip
 WITH step AS (
   SELECT e.id, e.start, t.process, t.kind, t.copy, e.bytes, e.duration, h.hash_low, h.hash_high,
          CASE t.copy WHEN $D2H THEN t.src_device ELSE t.device END AS device,
