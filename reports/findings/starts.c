@@ -35,6 +35,6 @@ void wr_starts_add(wr_starts *x, int64_t event, int64_t start)
 bool wr_starts_find(const wr_starts *x, int64_t event, int64_t *start)
 {
   if ((uint64_t)event >= x->count || !x->from[event]) return false;
-  *start = x->first[event / TOGETHER] + (int64_t)x->from[event] - 1;
+  *start = x->first[event / TOGETHER] + (int64_t)(x->from[event] - 1);
   return true;
 }
