@@ -1,14 +1,14 @@
 /* access.h: which memory a launch is handed: its *access set*.
  *
  * The parameters of a launch are read as its kernel has them: how many there are, and how long each
- * is, the driver tells (cuFuncGetParamInfo, of 12.4); a buffer of parameters (`extra`) has its length.
+ * is, the driver states (cuFuncGetParamInfo, of 12.4); a buffer of parameters (`extra`) has its length.
  * Of their 8-byte words at multiples of 8, those that point into blocks which are known make the
  * set. A set is written once (an ACCESS record) and has a number, which the event of each launch
  * with that set has (event.h). Number 0: it is not known what the launch is handed. A pointer that
  * lies in device memory is in no set.
  *
- * Nothing is read but what the driver says is there. A kernel whose parameters it does not know of,
- * and a handle that nobody was seen handing out, are not asked about: the number is 0.
+ * Nothing is read but what the driver states is there. A kernel whose parameters it does not know of,
+ * and a handle that was not seen when it was handed out, are not asked about: the number is 0.
  *
  * Hot: a launch hashes its words, and finds the number by that in a table of guesses. Only where
  * the table has none are the words looked up (pointers.h). A word outside the bounds of all blocks
@@ -22,7 +22,7 @@
 
 /* What a handle of a kernel is, which decides whom to ask for its parameters. */
 typedef enum access_handle {
-  WEIR_HANDLE_UNMET = 0, /* nobody was seen handing it out */
+  WEIR_HANDLE_UNMET = 0, /* it was not seen when it was handed out */
   WEIR_HANDLE_STUB = 1,  /* a function of the host, registered for a kernel */
   WEIR_HANDLE_KERNEL = 2,
   WEIR_HANDLE_FUNCTION = 3

@@ -5,7 +5,7 @@
  * A block is *named* by a copy, memset or other call with an address in it, and by a launch that is
  * known to be handed it (access_facts.h), up to the wait of the host that covers it; *work* is what may use any memory: launches, other calls,
  * and what is captured into a graph. Those that live are followed; of those that have ended the
- * largest are kept. Where calls alone do not tell when blocks end (resets of a device, memory of
+ * largest are kept. Where calls alone do not show when blocks end (resets of a device, memory of
  * graphs), none is followed. */
 #ifndef WEIR_REPORTS_BIG_BLOCKS_H
 #define WEIR_REPORTS_BIG_BLOCKS_H

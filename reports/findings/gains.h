@@ -2,7 +2,7 @@
  *
  * A finding saves *pieces* of time, each from the start of a call on. Pieces overlap where two
  * rules found one call, where calls of several threads go on at one time, where a gap of the device
- * lies behind a wait: time that two pieces share is gained once. It is counted for the finding that
+ * follows a wait: time that two pieces share is gained once. It is counted for the finding that
  * stands first, so that what findings add to those in front of them adds up to what all of them
  * gain.
  *

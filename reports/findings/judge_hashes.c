@@ -8,7 +8,7 @@
 
 enum { MOST_GIVEN = 1 << 20, UNIFORM_BYTES = 4096 /* and more: rule 28's */ };
 
-/* A row of hash_step, and what its template says. */
+/* A row of hash_step, and what its template has. */
 typedef struct hashed_step {
   const wr_fact_hash_step *row;
   const wr_template *t;

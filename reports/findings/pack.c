@@ -31,7 +31,7 @@ static size_t sizes_of_row(int columns)
   return (size_t)(columns + 1) / 2;
 }
 
-/* Returns the end of the row; up to NUMBER bytes behind it are written too. The lengths come
+/* Returns the end of the row; up to NUMBER bytes after it are written too. The lengths come
  * last, over the bytes before the first number. */
 static unsigned char *put_row(unsigned char *row_at, int64_t *last, const int64_t *row, int columns)
 {

@@ -46,7 +46,7 @@ static void add_hashes(const wr_sections *s, wr_named_table *t)
                     OF(x->copies_unreadable, "copy was", "copies were"));
 }
 
-/* Where none is known nobody asked, or the driver is older. */
+/* Where none is known the program did not ask, or the driver is older. */
 static void add_unread(const wr_sections *s, wr_named_table *t)
 {
   const wr_totals *x = &s->m->total;

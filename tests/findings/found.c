@@ -8,7 +8,7 @@
 int found_list(char ids[FOUND_IDS][64], char options[FOUND_IDS][64])
 {
   int count = 0;
-  char line[64], command[8192]; /* the runtime may be nowhere but beside the software device */
+  char line[64], command[8192]; /* the runtime may be nowhere but next to the software device */
   int n = snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' ", built("lib/sim"));
   (void)snprintf(command + n, sizeof command - (size_t)n, "'%s' list",
                  built("tests/findings/waster"));

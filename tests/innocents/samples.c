@@ -18,7 +18,7 @@ static void vector_add(void)
   free(x), free(y), free(z);
 }
 
-/* A kernel beside one of a library, each timed over many launches after one to warm up. */
+/* A kernel next to one of a library, each timed over many launches after one to warm up. */
 static void matrix_product(void)
 {
   float *x = host_floats(FLOATS), *y = host_floats(FLOATS), *a = device_floats(FLOATS),

@@ -38,7 +38,7 @@ static void teardown(void)
   rig_teardown();
 }
 
-/* Memory of that many bytes behind which nothing can be read. */
+/* Memory of that many bytes after which nothing can be read. */
 static void *at_the_edge(size_t bytes)
 {
   return guarded + page - bytes;
@@ -168,7 +168,7 @@ START_TEST(nothing_behind_the_last_parameter_is_read)
   memset(large + sizeof inside, 0xff, 4);
   void *args[] = {&small, large};
   expect_new(launch_with(f, args, NULL), (uint64_t[]){BLOCK_A, BLOCK_A + 4}, 2);
-  void **edge = at_the_edge(2 * sizeof *edge); /* two pointers, and nothing behind them */
+  void **edge = at_the_edge(2 * sizeof *edge); /* two pointers, and nothing after them */
   uint64_t at_edge[2] = {BLOCK_A, 3};
   give_parameters(8, 8, 0);
   f = make_function(FUNCTION);

@@ -25,7 +25,7 @@ START_TEST(pieces_of_a_device_follow_one_another)
   x.gain[0].queued = true;
   for (uint64_t i = 0; i < 100; i++)
     wr_gains_add(&x, 0, 1000 + i * 1000, 5000);
-  wr_gains_add(&x, 1, 400000, 200000); /* the wait behind them: 101 us of it are theirs */
+  wr_gains_add(&x, 1, 400000, 200000); /* the wait after them: 101 us of it are theirs */
   check_added(&x, 500000, 99000);
 }
 END_TEST

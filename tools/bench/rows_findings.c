@@ -207,6 +207,6 @@ const row rows_findings[] = {
   AT_MOST("saving-" #work, "saving of " #work, "% off", 25, measure_saving, NULL, NULL),
 #include "tools/bench/savings.def"
     AT_LEAST("savings", "savings within 25 %", "%", 80, measure_quiet, NULL, NULL),
-    AT_LEAST("savings-busy", "the same beside three loops", "%", 80, measure_busy, NULL, NULL),
+    AT_LEAST("savings-busy", "the same next to three loops", "%", 80, measure_busy, NULL, NULL),
     {0},
 };

@@ -1,6 +1,6 @@
 /* candidates.c: which fix of Weir's a finding may be removed by, and at which places: those of the
  * calls that the finding is of, or, of a free, those where its blocks are allocated. What the fix
- * changes beside them is watched: the frees of blocks that come out of a cache. */
+ * changes besides them is watched: the frees of blocks that come out of a cache. */
 #include <string.h>
 
 #include "core/base/reroutes.h"

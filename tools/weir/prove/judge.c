@@ -14,7 +14,7 @@
 #include "tools/weir/prove/prove.h"
 
 enum { FEWEST_PAIRS = 3, LEAST_PAIRS = 4 };
-#define BESIDE 5000 /* ns that a recorded call takes at most beside its own time */
+#define BESIDE 5000 /* ns that a recorded call takes at most on top of its own time */
 #define SURE   1.5 /* intervals at 95 % by which a gain is off 0 where it is looked at repeatedly */
 #define SURER  2.5 /* the same of the fewest pairs */
 #define NARROW 0.002 /* of the run: half an interval that no more pairs are worth */

@@ -515,7 +515,7 @@ int prove_main(const cmd *c, int argc, char **argv)
   if (split + 1 >= argc) return cmd_usage(c, "which program? '-- PROGRAM' is missing");
   w.asked = argv + at, w.asked_count = (unsigned)(split - at);
   if (w.apply && w.asked_count)
-    return cmd_usage(c, "--apply names the fixes: no FINDING beside it");
+    return cmd_usage(c, "--apply names the fixes: no FINDING next to it");
   w.p.r.argv = argv + split + 1; /* NULL-terminated, as argv is */
   if (!check_names(c, &w)) return CMD_USAGE;
   int status = read_applied(&w) ? prove_all(&w) : CMD_FAILED;
