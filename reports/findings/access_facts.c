@@ -13,11 +13,15 @@ static weir_status access_memory(const wr_access *x)
   return wr_db_out_of_memory(x->events->db);
 }
 
+static uint64_t key_of_set(int64_t process, int64_t number)
+{
+  return hash_mix(hash_mix(23, (uint64_t)process), (uint64_t)number);
+}
+
 /* The place of a set, from 1; 0: it is not there whole. */
 static uint32_t place_of_set(const wr_access *x, int64_t process, int64_t number)
 {
-  uint64_t key = hash_mix(hash_mix(23, (uint64_t)process), (uint64_t)number);
-  const uint64_t *at = number ? hash_map_get(&x->by_number, key) : NULL;
+  const uint64_t *at = number ? hash_map_get(&x->by_number, key_of_set(process, number)) : NULL;
   const wr_access_set *s = at ? &x->set[*at - 1] : NULL;
   bool whole = s && s->process == process && s->number == number && s->found == s->count;
   return whole ? (uint32_t)*at : 0;
@@ -35,9 +39,8 @@ static weir_status take_access_set(void *context, sqlite3_stmt *q)
                      .first = x->words,
                      .count = (size_t)sqlite3_column_int64(q, 2)};
   if (s.count > UINT32_MAX || x->sets == UINT32_MAX) return WEIR_OK;
-  uint64_t key = hash_mix(hash_mix(23, (uint64_t)s.process), (uint64_t)s.number);
   if (!wr_grow(&x->set, &x->set_capacity, x->sets + 1, sizeof(s))) return access_memory(x);
-  uint64_t *at = hash_map_place(&x->by_number, key, &added);
+  uint64_t *at = hash_map_place(&x->by_number, key_of_set(s.process, s.number), &added);
   if (!at) return access_memory(x);
   if (!added) return WEIR_OK;
   x->set[x->sets++] = s;
@@ -50,8 +53,7 @@ static weir_status take_access_set(void *context, sqlite3_stmt *q)
 static weir_status take_access_word(void *context, sqlite3_stmt *q)
 {
   wr_access *x = context;
-  uint64_t key = hash_mix(hash_mix(23, (uint64_t)sqlite3_column_int64(q, 0)),
-                          (uint64_t)sqlite3_column_int64(q, 1));
+  uint64_t key = key_of_set(sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 1));
   const uint64_t *at = hash_map_get(&x->by_number, key);
   if (!at) return WEIR_OK;
   wr_access_set *s = &x->set[*at - 1];
