@@ -49,7 +49,11 @@ milliseconds() {
 }
 
 seconds() { # 1234 ms as 1.23 s
-  printf '%d.%02d s' $(($1 / 1000)) $(($1 % 1000 / 10))
+  if [ "$1" -lt 0 ]; then
+    printf -- '-%s' "$(seconds $((-$1)))"
+  else
+    printf '%d.%02d s' $(($1 / 1000)) $(($1 % 1000 / 10))
+  fi
 }
 
 if gpu; then
