@@ -198,25 +198,28 @@ static void halo_exchange(void)
 }
 
 /* Edges go to another machine by way of the host, and others come from there. */
-static void halo_by_network(void)
+static void exchange_edges(float *plate)
 {
-  enum { EDGE = 4096 };
+  enum { EDGE = 4096, INNER = ELEMENTS - EDGE / 4 };
   float *a = device_floats(FLOATS), *b = device_floats(FLOATS), *out = pinned_floats(EDGE),
-        *in = pinned_floats(EDGE), *plate = host_floats(FLOATS);
+        *in = pinned_floats(EDGE), *theirs[2] = {device_floats(EDGE), device_floats(EDGE)};
   cudaStream_t s = new_stream(), edges = new_stream();
   cudaEvent_t edge = new_event(), inner = new_event();
+  CHECK(cudaMemset(theirs[1], 0, EDGE));
   CHECK(cudaMemcpy(a, plate, FLOATS, cudaMemcpyHostToDevice));
   CHECK(cudaEventRecord(inner, s));
   for (int i = 0; i < STEPS; i++) {
+    float *last = a + ELEMENTS - EDGE / 4;
     CHECK(cudaStreamWaitEvent(edges, inner, 0));
     CHECK((cudaError_t)innocent_launch_step(edges, a, b, EDGE / 4));
     CHECK(cudaMemcpyAsync(out, b, EDGE, cudaMemcpyDeviceToHost, edges));
-    step(s, a + EDGE / 4, b + EDGE / 4);
+    CHECK((cudaError_t)innocent_launch_add(s, last, theirs[(i + 1) % 2], last, EDGE / 4));
+    CHECK((cudaError_t)innocent_launch_step(s, a + EDGE / 4, b + EDGE / 4, INNER));
     CHECK(cudaEventRecord(inner, s));
     CHECK(cudaStreamSynchronize(edges));
     for (int k = 0; k < EDGE / 4; k++)
       in[k] = out[EDGE / 4 - 1 - k] * 0.5F;
-    CHECK(cudaMemcpyAsync(b + EDGE / 4, in, EDGE, cudaMemcpyHostToDevice, edges));
+    CHECK(cudaMemcpyAsync(theirs[i % 2], in, EDGE, cudaMemcpyHostToDevice, edges));
     CHECK(cudaEventRecord(edge, edges));
     CHECK(cudaStreamWaitEvent(s, edge, 0));
     float *t = a;
@@ -225,15 +228,53 @@ static void halo_by_network(void)
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaMemcpy(plate, a, FLOATS, cudaMemcpyDeviceToHost));
   look(plate, FLOATS);
-  free(plate);
   CHECK(cudaEventDestroy(edge));
   CHECK(cudaEventDestroy(inner));
   CHECK(cudaStreamDestroy(s));
   CHECK(cudaStreamDestroy(edges));
   CHECK(cudaFree(a));
   CHECK(cudaFree(b));
+  CHECK(cudaFree(theirs[0]));
+  CHECK(cudaFree(theirs[1]));
   CHECK(cudaFreeHost(out));
   CHECK(cudaFreeHost(in));
+}
+
+static void halo_by_network(void)
+{
+  float *plate = host_floats(FLOATS);
+  exchange_edges(plate);
+  free(plate);
+}
+
+/* What comes in at the edge is nothing at first, and a wave later. */
+static void late_wave(void)
+{
+  enum { EDGE = 4096 };
+  float *in = pinned_floats(EDGE), *edge = device_floats(EDGE), *a = device_floats(FLOATS),
+        *b = device_floats(FLOATS), *left = pinned_floats(EDGE);
+  cudaStream_t s = new_stream();
+  CHECK(cudaMemsetAsync(a, 0, FLOATS, s));
+  for (int i = 0; i < STEPS; i++) {
+    if (i < STEPS / 3)
+      memset(in, 0, EDGE);
+    else
+      fill(in, EDGE);
+    CHECK(cudaMemcpyAsync(edge, in, EDGE, cudaMemcpyHostToDevice, s));
+    CHECK((cudaError_t)innocent_launch_add(s, a, edge, a, EDGE / 4));
+    step(s, a, b);
+    CHECK(cudaMemcpyAsync(left, b + ELEMENTS - EDGE / 4, EDGE, cudaMemcpyDeviceToHost, s));
+    CHECK(cudaStreamSynchronize(s));
+    look(left, EDGE);
+    float *t = a;
+    a = b, b = t;
+  }
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(a));
+  CHECK(cudaFree(b));
+  CHECK(cudaFree(edge));
+  CHECK(cudaFreeHost(in));
+  CHECK(cudaFreeHost(left));
 }
 
 /* Layers forward and back, batches from two pinned buffers, the loss now and then, all weights to
@@ -437,6 +478,7 @@ const program solvers[] = {{"jacobi", jacobi},
                            {"histogram", histogram},
                            {"halo-exchange", halo_exchange},
                            {"halo-by-network", halo_by_network},
+                           {"late-wave", late_wave},
                            {"training", training},
                            {"data-parallel", data_parallel},
                            {"cooperative-steps", cooperative_steps},

@@ -6,6 +6,12 @@
 -- needs: copy_hash
 -- threshold: min_bytes 4096 bytes
 -- fix: Set the memory with cudaMemsetAsync(): the device writes it by itself.
-SELECT e.id AS event, e.template AS template, e.duration AS cost_ns, e.bytes AS bytes
-FROM copy_hash h CROSS JOIN event_row e ON e.id = h.event CROSS JOIN template t ON t.id = e.template
-WHERE h.outcome = $HASHED AND h.uniform AND t.copy = $H2D AND e.bytes >= :min_bytes
+WITH hashed AS (
+  SELECT h.event, h.uniform, t.process, ifnull(t.stack, 0) AS stack, e.template, e.duration, e.bytes
+  FROM copy_hash h CROSS JOIN event_row e ON e.id = h.event CROSS JOIN template t ON t.id = e.template
+  WHERE h.outcome = $HASHED AND t.copy = $H2D AND e.bytes >= :min_bytes),
+differs AS MATERIALIZED ( -- places that other bytes come from, too: what is equal now follows from the data
+  SELECT DISTINCT process, stack FROM hashed WHERE NOT uniform)
+SELECT event, template, duration AS cost_ns, bytes,
+       CASE WHEN (process, stack) IN differs THEN 'possible' ELSE 'certain' END AS certainty
+FROM hashed WHERE uniform
