@@ -44,7 +44,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in amp | convolutions | tensors | composed | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | training | profiler | driver | ucx) ;; *) set -- "$@" "$case" ;; esac
+  case $case in amp | convolutions | tensors | composed | curves | memory | formats | grad | loading | models | optim | ops | rows | gpus | files | dlpack | exports | page | peaks | places | training | profiler | driver | ucx) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -131,6 +131,18 @@ if wanted training; then
   timeout 600 "$out/bin/weir" run --sim=1 --python --stacks=64 -o "$run.db" -- "$python" "$here/training.py" >"$run.out" 2>"$run.err" || status=$?
   [ $status != 0 ] || "$python" "$here/training.py" check "$run.db" "$out/bin/weir" >"$run.said" 2>&1 || status=$?
   check "training: $(tail -n 1 "$run.said")" $status
+fi
+
+# Findings of Python's programs name the user's own lines, whichever way a program reaches the device.
+placed() { # PEER
+  run=$scratch/places-$1
+  status=0
+  timeout 600 "$out/bin/weir" run --sim=1 --python -o "$run.db" -- "$python" "$here/places.py" "$1" >"$run.out" 2>"$run.err" || status=$?
+  [ $status != 0 ] || "$python" "$here/places.py" check "$1" "$run.db" "$out/bin/weir" >"$run.said" 2>&1 || status=$?
+  check "places: $(tail -n 1 "$run.said")" $status
+}
+if wanted places; then
+  for peer in torch numba bindings ctypes; do placed $peer; done
 fi
 
 # torch.profiler counts what it counts without Weir, and Weir says where it had no device times. The wheel's own CUPTI cannot

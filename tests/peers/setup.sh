@@ -13,6 +13,8 @@
 set -eu
 packages='torch==2.15.0 librmm-cu13==26.4.0 rapids-logger==0.2.3'
 client='torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 perfetto==0.59.1 protobuf==7.36.2'
+# With what pip finds that they need.
+python='numba==0.68.1 numba-cuda==0.30.4 cuda-bindings==13.5.0'
 onednn='onednn-cpu-gomp==2023.2.0' # for libdnnl.so.3; x86-64 only, and done without where it cannot be had
 # UCX: RAPIDS' build, as Debian's is without CUDA. The runtime: the last of CUDA 12, which the driver of 12.2 takes.
 binaries='libucx-cu13==1.22.0 nvidia-cuda-runtime-cu12==12.9.79'
@@ -52,6 +54,7 @@ if [ ! -x "$venv/bin/pip" ]; then python3 -m venv "$venv"; fi
 if [ "$what" = client ]; then
   fetch client $client
   fetch alone --no-deps $alone
+  fetch python $python $client
   fetch onednn --no-deps $onednn || echo "without oneDNN: the part convolutions is left out" >&2
 elif [ "$what" = binaries ]; then
   fetch binaries --no-deps --upgrade --target "$1/binaries" $binaries

@@ -82,7 +82,7 @@ def check(trace, weir):
     counts = {r["text"]: r["ranges"] for r in report["ranges"]}
     assert counts == {"step": STEPS, "forward": STEPS, "backward": STEPS}, counts
     text = subprocess.run([weir, "report", trace], check=True, capture_output=True, text=True).stdout
-    assert re.search(rf"← … loop.<locals>.Model.forward +\S*training.py:{lines['forward']}", text), text
+    assert re.search(rf" loop.<locals>.Model.forward +\S*training.py:{lines['forward']}", text), text
     print(f"{len(stacks)} stacks of copies, {len(counts)} ranges")
 
 
