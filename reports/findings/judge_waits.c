@@ -18,30 +18,60 @@ static hash_map timed_waits(wr_case *c)
 
 /* ---- 12: what an earlier wait had waited for ------------------------------------------------- */
 
-/* An asynchronous copy of pageable memory has waited, and need not: who calls it must wait. */
-static bool is_asynchronous_copy(wr_case *c, int64_t event)
+/* The template of an asynchronous copy, which has waited as its memory is pageable, and need not: who calls it must wait.
+ * NULL: the event is something else. */
+static const wr_common *asynchronous_copy(wr_case *c, int64_t event)
 {
   const wr_call_row *e = wr_case_call(c, event);
-  return e && e->common->kind == WEIR_EV_COPY && e->common->flags & WEIR_EVF_ASYNC;
+  bool is = e && e->common->kind == WEIR_EV_COPY && e->common->flags & WEIR_EVF_ASYNC;
+  return is ? e->common : NULL;
+}
+
+/* The wait is one for the copy: its thread's, for its stream or all of its context. */
+static bool waits_for_copy(const wr_common *wait, const wr_common *copy)
+{
+  bool all = wait->copy == WEIR_SYNC_CONTEXT,
+       stream = wait->copy == WEIR_SYNC_STREAM && wait->stream == copy->stream;
+  return (all || stream) && wait->process == copy->process && wait->thread == copy->thread &&
+         wait->context == copy->context;
+}
+
+/* What makes a wait needless where only the copy does: the first wait for the copy, which is needed, if it was an
+ * earlier one. 0: nothing does. `waited`: these waits, by copy. */
+static int64_t wait_after_copy(wr_case *c, hash_map *waited, const wr_wait_row *w,
+                               const wr_common *wait, const wr_common *copy)
+{
+  if (wait->process != copy->process || wait->thread != copy->thread) return 0;
+  const uint64_t *first = hash_map_get(waited, (uint64_t)w->other);
+  if (first) return (int64_t)*first;
+  if (!waits_for_copy(wait, copy)) return 0;
+  uint64_t *place = hash_map_place(waited, (uint64_t)w->other, NULL);
+  if (!place) c->status = wr_db_out_of_memory(c->db);
+  if (place) *place = (uint64_t)w->id;
+  return 0;
 }
 
 void wr_judge_redundant_wait(wr_case *c)
 {
   const unsigned bits = WR_WAIT_KNOWN | WR_WAIT_OTHER, mask = bits | WR_WAIT_PENDING;
-  hash_map timed = timed_waits(c);
+  hash_map timed = timed_waits(c), waited = {0};
   for (const wr_wait_row *w; (w = wr_case_next_wait(c, mask, bits)) != NULL;) {
     const wr_call_row *e = wr_case_call(c, w->id);
     if (!e || e->common->kind != WEIR_EV_SYNC) continue;
     if (e->common->copy == WEIR_SYNC_EVENT && hash_map_get(&timed, (uint64_t)w->id)) continue;
-    int64_t template = e->common->id, duration = e->duration;
-    if (is_asynchronous_copy(c, w->other)) continue;
+    const wr_common *wait = e->common;
+    int64_t duration = e->duration;
+    const wr_common *copy = asynchronous_copy(c, w->other);
+    int64_t earlier = copy ? wait_after_copy(c, &waited, w, wait, copy) : w->other;
+    if (!earlier) continue;
     wr_case_find(c, &(wr_found){.event = w->id,
-                                .template = template,
+                                .template = wait->id,
                                 .cost = duration,
                                 .saving = duration,
-                                .related = w->other,
+                                .related = earlier,
                                 .certainty = c->rule->certainty});
   }
+  hash_map_free(&waited);
   hash_map_free(&timed);
 }
 

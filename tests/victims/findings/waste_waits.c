@@ -24,14 +24,30 @@ static void wait_for_kernels(int twice)
   CHECK(cudaFree(p));
 }
 
+/* The stream's wait is needed after a copy that may return early, though that of pageable memory does not. */
+static void read_back(int twice)
+{
+  static float result[64];
+  float *p = some_memory(4096);
+  for (int i = 0; i < TIMES; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaMemcpyAsync(result, p, sizeof result, cudaMemcpyDeviceToHost, NULL));
+    CHECK(cudaStreamSynchronize(NULL));
+    if (twice) CHECK(cudaDeviceSynchronize()); /* WASTE redundant-wait */
+  }
+  CHECK(cudaFree(p));
+}
+
 static void redundant_wait(void)
 {
   wait_for_kernels(1);
+  read_back(1);
 }
 
 static void redundant_wait_twin(void)
 {
   wait_for_kernels(0);
+  read_back(0);
 }
 
 /* ---- wide-wait ------------------------------------------------------------------------------- */
