@@ -1,5 +1,5 @@
 /* findings.c: see findings.h. A rule's rows are summed up by *group*: a place in the program and a
- * certainty. Groups that cost too little to matter are put together, a rule's by certainty: many
+ * certainty. Groups that gain too little to matter are put together, a rule's by certainty: many
  * small places are one finding, if they matter at all. */
 #include "reports/findings/findings.h"
 #include <limits.h>
@@ -396,9 +396,11 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
 
 /* ---- from groups to findings ----------------------------------------------------------------- */
 
-static bool matters(const search *x, const wr_rule *rule, uint64_t cost, uint64_t bytes)
+/* By what the run gains; where that is not known, by what it costs. */
+static bool matters(const search *x, const wr_rule *rule, const group *g)
 {
   const wr_min_cost *m = &x->f->min;
+  const uint64_t cost = g->saving ? g->saving : g->cost, bytes = g->bytes;
   if (m->ns >= 0 && cost >= (uint64_t)m->ns) return true;
   if (m->share >= 0 && cost && (double)cost >= m->share * (double)x->f->duration_ns) return true;
   if (!rule->holds) return false;
@@ -558,14 +560,14 @@ static weir_status finish_alike(search *x, const wr_rule *rule, group *g, size_t
     return make_finding(x, rule, g, count, &all);
   }
   for (size_t i = 0; !s && i < count; i++) {
-    if (matters(x, rule, g[i].cost, g[i].bytes))
+    if (matters(x, rule, &g[i]))
       s = make_finding(x, rule, &g[i], 1, &g[i]);
     else
       g[small++] = g[i];
   }
   if (s || !small) return s;
   group all = sum_of(g, small);
-  if (matters(x, rule, all.cost, all.bytes)) return make_finding(x, rule, g, small, &all);
+  if (matters(x, rule, &all)) return make_finding(x, rule, g, small, &all);
   return keep_small(x, rule);
 }
 

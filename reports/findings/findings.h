@@ -15,10 +15,12 @@
 #include "reports/findings/source.h"
 #include "reports/import/schema.h"
 
-typedef struct wr_min_cost { /* below all of these a finding is left out; all 0: WR_MIN_COST */
-  int64_t ns;                /* of time; negative: does not count */
-  double share;              /* of the run's time, of the most device memory; negative */
-  int64_t bytes;             /* of memory held; negative */
+/* A finding whose saving (where none is known: whose cost) is below all of these is left out; all
+ * 0: WR_MIN_COST. */
+typedef struct wr_min_cost {
+  int64_t ns;    /* of time; negative: does not count */
+  double share;  /* of the run's time, of the most device memory; negative */
+  int64_t bytes; /* of memory held; negative */
 } wr_min_cost;
 
 #define WR_MIN_COST ((wr_min_cost){.ns = 1000000, .share = 0.005, .bytes = 1 << 20})

@@ -148,6 +148,25 @@ START_TEST(no_operation_costs_more_than_the_run_or_less_than_nothing)
 }
 END_TEST
 
+/* The first costs most of the run, and the run gains next to nothing without it. */
+START_TEST(a_finding_counts_by_what_it_saves_and_by_its_cost_where_that_is_not_known)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule("little", "SELECT 1 AS event, 900000 AS cost_ns, 50 AS saving_ns");
+  write_rule("much", "SELECT 2 AS event, 2000 AS cost_ns");
+  write_rule("unknown", "SELECT 3 AS event, 5000 AS cost_ns, 0 AS saving_ns");
+  wr_findings_settings settings = {.rules = folder, .min = {1000, -1, -1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 2);
+  ck_assert_str_eq(f.finding[0].rule->id, "much");
+  ck_assert_str_eq(f.finding[1].rule->id, "unknown");
+  ck_assert_uint_eq(f.small_count, 1);
+  ck_assert_str_eq(f.rules.rule[f.small[0]].id, "little");
+  wr_findings_free(&f);
+}
+END_TEST
+
 /* Two places at which as much is wasted; `sql`: the rows of both. */
 static void places_of(const char *sql, char first[64], char second[64])
 {
@@ -239,6 +258,7 @@ int main(void)
   tcase_add_test(t, time_of_a_related_event_is_saved_once);
   tcase_add_test(t, an_interrupted_operation_of_two_events_stands_for_no_other);
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
+  tcase_add_test(t, a_finding_counts_by_what_it_saves_and_by_its_cost_where_that_is_not_known);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);
