@@ -480,11 +480,13 @@ static wr_finding *new_finding(search *x, const wr_rule *rule, const group *g)
   if (!wr_grow(list, capacity, *count + 1, sizeof(**list))) return NULL;
   wr_finding *out = &(*list)[(*count)++];
   bool known = x->timed && rule->decides && strstr(rule->decides, "--device-times");
+  bool least = rule->least == WR_LEAST_ALWAYS || (rule->least == WR_LEAST_UNTIMED && !x->timed);
   *out = (wr_finding){.rule = rule,
                       .decides = known ? NULL : rule->decides,
                       .certainty = g->certainty,
                       .cost_ns = g->cost,
                       .saving_ns = g->saving,
+                      .least = least,
                       .saving_bytes = g->bytes,
                       .count = g->count,
                       .slow_count = g->slow_count,

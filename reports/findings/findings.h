@@ -52,6 +52,7 @@ typedef struct wr_finding {
   uint64_t cost_ns, saving_ns, saving_bytes, count;
   uint64_t slow_count,
       slow_ns; /* operations that took far longer than the others; theirs that is in no saving */
+  bool least;  /* the run gains `saving_ns` at least; else at most */
   uint64_t added_ns; /* what it gains when all that stand in front of it are done (gains.h) */
   bool spread;       /* there is an interval of the saving: */
   uint64_t low_ns, high_ns; /* its ends, at 95 % */

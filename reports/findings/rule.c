@@ -23,6 +23,7 @@ enum { MOST_FILES = 256 };
 
 static const char *const certainties[] = {"certain", "likely", "possible"};
 static const char *const severities[] = {"high", "medium", "low"};
+static const char *const leasts[] = {"never", "untimed", "always"};
 
 const char *wr_certainty_name(wr_certainty c)
 {
@@ -146,6 +147,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
     good = take_number(&r->mostly, value, 100);
   else if (!strcmp(key, "queued"))
     good = r->queued = !strcmp(value, "device");
+  else if (!strcmp(key, "least"))
+    good = read_word(leasts, value, &n), r->least = (wr_least_when)n;
   else if (!strcmp(key, "holds"))
     good = r->holds = !strcmp(value, "bytes");
   else if (!strcmp(key, "threshold"))

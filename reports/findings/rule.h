@@ -11,6 +11,8 @@
  *   -- mostly: 50                       where fewer of a hundred calls by the stacks in question are found, the
  *                                       place needs the call, and is left out
  *   -- queued: device                   with device times its savings follow one another on a device
+ *   -- least: untimed                   without device times its savings are the host's time alone,
+ *                                       and the run gains at least that; always: with them, too
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- needs: wait_detail               tables without which it cannot judge
  *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
@@ -34,6 +36,7 @@
 
 typedef enum wr_certainty { WR_CERTAIN, WR_LIKELY, WR_POSSIBLE } wr_certainty;
 typedef enum wr_severity { WR_HIGH, WR_MEDIUM, WR_LOW } wr_severity;
+typedef enum wr_least_when { WR_LEAST_NEVER, WR_LEAST_UNTIMED, WR_LEAST_ALWAYS } wr_least_when;
 
 enum { WR_RULE_THRESHOLDS = 8, WR_RULE_BYTES = 1 << 16 /* of a file, at most */ };
 
@@ -51,10 +54,11 @@ typedef struct wr_rule { /* all texts are owned */
   int number;
   wr_severity severity;
   wr_certainty certainty;
-  bool queued;    /* savings by device times follow one another */
-  bool holds;     /* its bytes are memory held */
-  int64_t often;  /* operations, 0: one is enough */
-  int64_t mostly; /* per cent of calls, 0: any part is enough */
+  bool queued;         /* savings by device times follow one another */
+  wr_least_when least; /* when its savings are the least that the run gains */
+  bool holds;          /* its bytes are memory held */
+  int64_t often;       /* operations, 0: one is enough */
+  int64_t mostly;      /* per cent of calls, 0: any part is enough */
   wr_threshold threshold[WR_RULE_THRESHOLDS];
   int thresholds;
 } wr_rule;

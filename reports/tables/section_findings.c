@@ -18,19 +18,36 @@ typedef struct findings_section {
 
 #define LINE(x, ...) wr_table_before((x)->to, WR_PLAIN, __VA_ARGS__)
 
+/* What is printed of a saving: the least there is where no more is sure, else the most. */
+typedef struct bound {
+  bool least;
+  uint64_t ns;
+} bound;
+
+static bound bound_of(const wr_finding *f)
+{
+  bool wide = f->spread && f->low_ns && f->low_ns < f->saving_ns / 2;
+  return wide ? (bound){true, f->low_ns} : (bound){f->least, f->saving_ns};
+}
+
+static const char *name_bound(bound b)
+{
+  return b.least ? "at least" : "up to";
+}
+
 /* "saves up to 12.3 ms (11.8 to 12.7 ms, 4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times,
  * device 0" */
 static char *costs(const wr_findings *all, const wr_finding *f)
 {
   char *text = NULL;
   size_t bytes = 0;
+  const bound b = bound_of(f);
   FILE *to = open_memstream(&text, &bytes);
   if (!to) return NULL;
-  if (f->saving_ns) (void)fprintf(to, "saves up to %s (", DURATION(f->saving_ns));
+  if (f->saving_ns) (void)fprintf(to, "saves %s %s (", name_bound(b), DURATION(b.ns));
   if (f->saving_ns && f->spread)
     (void)fprintf(to, "%s to %s, ", DURATION(f->low_ns), DURATION(f->high_ns));
-  if (f->saving_ns)
-    (void)fprintf(to, "%s of the run)", wr_percent(f->saving_ns, all->duration_ns).text);
+  if (f->saving_ns) (void)fprintf(to, "%s of the run)", wr_percent(b.ns, all->duration_ns).text);
   if (f->cost_ns > f->saving_ns)
     (void)fprintf(to,
                   f->saving_ns ? " of the %s it takes"
@@ -108,12 +125,14 @@ static void add_line(const findings_section *x, const wr_finding *f, size_t numb
   const char *decides = f->decides;
   char *place = s->file ? wr_format("%s  %s:%d", s->function, wr_file_name(s->file), s->line)
                         : wr_format("%s", s->function);
+  const bound b = bound_of(f);
   if (!place) x->t->failed = true;
-  LINE(x, "%zu. %s  %s  %s%s, %s%s%s%s", number, f->rule->id, place ? place : "",
-       f->saving_ns     ? "up to "
+  LINE(x, "%zu. %s  %s  %s%s%s, %s%s%s%s", number, f->rule->id, place ? place : "",
+       f->saving_ns     ? name_bound(b)
        : f->rule->holds ? ""
-                        : "of ",
-       f->saving_ns     ? DURATION(f->saving_ns)
+                        : "of",
+       f->saving_ns || !f->rule->holds ? " " : "",
+       f->saving_ns     ? DURATION(b.ns)
        : f->rule->holds ? BYTES(f->saving_bytes)
                         : DURATION(f->cost_ns),
        COUNTED(f->count, "time"), decides ? "; " : "", decides ? decides : "",
@@ -285,14 +304,24 @@ static void add_load(const findings_section *x, const wr_findings *f)
          DURATION(f->starved_ns), COUNTED(f->preempted, "time"));
 }
 
+/* Of what is sure, a finding may gain more than its saving. */
+static bool any_least(const wr_findings *f)
+{
+  bool any = false;
+  for (size_t i = 0; i < f->count; i++)
+    any |= sure_of(&f->finding[i]) && f->finding[i].saving_ns && bound_of(&f->finding[i]).least;
+  return any;
+}
+
 void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settings *o, bool whole)
 {
   const findings_section section = {t, wr_tables_add_sentences(t, "findings", "Findings"),
                                     o->possible},
                          *x = &section;
   if (f->sure_saving_ns && f->count)
-    wr_table_aside(x->to, "together up to %s to be saved, %s of the run",
-                   DURATION(f->sure_saving_ns), wr_percent(f->sure_saving_ns, f->duration_ns).text);
+    wr_table_aside(x->to, "together %s %s to be saved, %s of the run",
+                   any_least(f) ? "about" : "up to", DURATION(f->sure_saving_ns),
+                   wr_percent(f->sure_saving_ns, f->duration_ns).text);
   if (f->unavailable) {
     LINE(x, "None were looked for: %s.", f->unavailable);
     return;

@@ -38,6 +38,23 @@ START_TEST(a_rule_of_ones_own_finds)
 }
 END_TEST
 
+/* The first 20 of 44 operations save next to nothing. */
+START_TEST(where_savings_differ_widely_the_least_of_them_is_printed)
+{
+  const char *rows =
+      "-- certainty: certain\nSELECT 1000000 + i AS event, CASE WHEN i <= 20 THEN %d ELSE 50000 END"
+      " AS cost_ns FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1"
+      " FROM n WHERE i < 44) SELECT i FROM n)";
+  char sql[400];
+  (void)snprintf(sql, sizeof sql, rows, 1000);
+  const char *out = judge_with(0, sql)->out;
+  ck_assert_msg(strstr(out, "saves at least ") && strstr(out, "together about "), "%s", out);
+  (void)snprintf(sql, sizeof sql, rows, 50000);
+  out = judge_with(0, sql)->out;
+  ck_assert_msg(strstr(out, "saves up to 2.20 ms (2.20 ms to 2.20 ms, "), "%s", out);
+}
+END_TEST
+
 START_TEST(a_rule_with_the_id_of_weirs_takes_its_place)
 {
   sh_status(0, "printf '%%s\\n' '-- id: leak' '-- title: My own leak' '-- fix: No.'"
@@ -203,6 +220,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_unchecked_fixture(t, make_trace, leave_scratch);
   tcase_add_test(t, a_rule_of_ones_own_finds);
+  tcase_add_test(t, where_savings_differ_widely_the_least_of_them_is_printed);
   tcase_add_test(t, a_rule_with_the_id_of_weirs_takes_its_place);
   tcase_add_test(t, a_report_names_the_pages_of_what_it_found);
   tcase_add_test(t, a_rule_is_not_run_where_no_call_is_of_its_kinds);

@@ -167,6 +167,25 @@ START_TEST(a_finding_counts_by_what_it_saves_and_by_its_cost_where_that_is_not_k
 }
 END_TEST
 
+/* The trace has no device times. */
+START_TEST(savings_of_the_host_alone_are_the_least_that_a_run_gains)
+{
+  wr_findings f;
+  const char *trace = make_trace();
+  write_rule("host", "-- least: untimed\nSELECT 1 AS event, 500 AS cost_ns");
+  write_rule("most", "-- least: never\nSELECT 2 AS event, 400 AS cost_ns");
+  write_rule("half", "-- least: always\nSELECT 3 AS event, 300 AS cost_ns");
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 3);
+  ck_assert(f.finding[0].least && !f.finding[1].least && f.finding[2].least);
+  wr_findings_free(&f);
+  write_rule("host", "-- least: often\nSELECT 1 AS event");
+  ck_assert_int_eq(judge_trace_with(&f, trace, &settings), WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "least cannot be 'often'"));
+}
+END_TEST
+
 /* Two places at which as much is wasted; `sql`: the rows of both. */
 static void places_of(const char *sql, char first[64], char second[64])
 {
@@ -259,6 +278,7 @@ int main(void)
   tcase_add_test(t, an_interrupted_operation_of_two_events_stands_for_no_other);
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
   tcase_add_test(t, a_finding_counts_by_what_it_saves_and_by_its_cost_where_that_is_not_known);
+  tcase_add_test(t, savings_of_the_host_alone_are_the_least_that_a_run_gains);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);

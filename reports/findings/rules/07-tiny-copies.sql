@@ -4,6 +4,7 @@
 -- severity: medium
 -- certainty: likely
 -- queued: device
+-- least: untimed
 -- threshold: link 25 bytes a ns
 -- fix: Put the pieces together in one buffer and copy it once, or give them all to cudaMemcpyBatchAsync().
 -- judge: tiny-copies

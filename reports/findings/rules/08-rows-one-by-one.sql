@@ -4,6 +4,7 @@
 -- severity: medium
 -- certainty: certain
 -- queued: device
+-- least: untimed
 -- threshold: min_rows 8 times
 -- threshold: link 25 bytes a ns
 -- fix: Copy all rows by one cudaMemcpy2DAsync(), or where they lie one behind the other by one
