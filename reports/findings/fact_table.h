@@ -32,7 +32,7 @@
   X(REPEATED_COPY, repeated_copy, false, event, family, template, duration, bytes)                               \
   X(COPY_FAMILY, copy_family, true, id, times, first)                                                            \
   X(SENT_BACK, sent_back, false, event, earlier)                                                                 \
-  N(WAIT_AHEAD, wait_ahead, 3, event, gap, next_wait, template, duration, shared)                                \
+  X(WAIT_AHEAD, wait_ahead, false, event, gap, gain, template, duration, shared)                                 \
   X(WAIT_COPY, wait_copy, false, event, gap, copy, template, duration, shared)                                   \
   X(TIMED_WAIT, timed_wait, false, event)                                                                        \
   X(GIVEN_BLOCK, given_block, false, alloc)                                                                      \

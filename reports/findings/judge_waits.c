@@ -140,22 +140,41 @@ static wr_certainty how_sure(wr_case *c, int64_t event, int64_t shared)
   return shared || wr_case_wait_bits(c, event) & WR_WAIT_SOURCE ? WR_POSSIBLE : WR_LIKELY;
 }
 
-/* 14: The host queues more shortly after it. */
-void wr_judge_premature_wait(wr_case *c)
+/* By template: how often the host works by itself for longer than max_gap between such a wait and what it queues next.
+ * It may have to, as for a time or another thread, and where it can look at what kernels write it is not counted. */
+static uint32_t *count_far(wr_case *c, int64_t max_gap, const hash_map *timed)
 {
-  int64_t max_gap = wr_case_limit(c, "max_gap");
-  hash_map timed = timed_waits(c);
+  uint32_t *far = wr_case_array(c, c->facts->count, sizeof(*far));
   WR_EACH(c, WAIT_AHEAD, wait_ahead, a)
   {
-    if (a->gap > max_gap || !needless(c, a->event, &timed)) continue;
-    int64_t until_next = a->null ? a->duration : a->next_wait;
-    wr_case_find(c, &(wr_found){.event = a->event,
-                                .template = a->template,
-                                .cost = a->duration,
-                                .saving = wr_least(a->duration, until_next),
-                                .certainty = how_sure(c, a->event, a->shared)});
+    if (!far || a->gap <= max_gap || a->shared || !needless(c, a->event, timed)) continue;
+    const wr_common *t = wr_case_common(c, a->template);
+    if (t) far[t - c->facts->common]++;
+  }
+  return far;
+}
+
+/* 14: The host queues more after it. */
+void wr_judge_premature_wait(wr_case *c)
+{
+  int64_t max_gap = wr_case_limit(c, "max_gap"), min_far = wr_case_limit(c, "min_far");
+  hash_map timed = timed_waits(c);
+  uint32_t *far = count_far(c, max_gap, &timed);
+  WR_EACH(c, WAIT_AHEAD, wait_ahead, a)
+  {
+    const wr_common *t = wr_case_common(c, a->template);
+    bool near = a->gap <= max_gap;
+    if (!near && (a->shared || !t || !far || far[t - c->facts->common] < min_far)) continue;
+    if (!needless(c, a->event, &timed)) continue;
+    wr_case_find(c,
+                 &(wr_found){.event = a->event,
+                             .template = a->template,
+                             .cost = a->duration,
+                             .saving = a->gain,
+                             .certainty = near ? how_sure(c, a->event, a->shared) : WR_POSSIBLE});
   }
   hash_map_free(&timed);
+  free(far);
 }
 
 /* The copy comes after all that the wait `t` waited for, by its stream. */

@@ -8,7 +8,8 @@ enum {
   LARGE_BYTES = 1 << 20, /* of a large copy, at least */
   ROWS_OF_A_MATRIX = 8,  /* copies at one stride: what they waste is another fact */
   SMALL_GAP_NS = 50000,  /* from a small copy to the next: fewer */
-  SLOW_NS = 20000        /* of a call that keeps the host: at least */
+  SLOW_NS = 20000,       /* of a call that keeps the host: at least */
+  SLOWEST_COPY = 4       /* bytes a ns: what a copy takes beyond that it has waited */
 };
 
 /* `in_thread` of a template. */
@@ -184,13 +185,43 @@ static weir_status see_gaps(wr_thread_facts *f, wr_thread_state *h, const wr_com
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-static weir_status end_wait(wr_thread_facts *f, wr_thread_state *h, const wr_fact_call *next)
+static int64_t lesser(int64_t a, int64_t b)
 {
+  return a < b ? a : b;
+}
+
+/* What the thread waits in the call, of a copy no more than what moving its bytes does not explain. */
+static int64_t waited_in(const wr_common *t, const wr_fact_call *c)
+{
+  int64_t copying = t->kind == WEIR_EV_COPY ? (int64_t)(c->bytes / SLOWEST_COPY) : 0;
+  return c->duration - copying;
+}
+
+/* ns after the last wait in which the host could have been ahead, had it not waited. Where the next wait takes time, the
+ * device has more to do than the host: what that did after it had queued the last of it gains nothing. Another device's
+ * work could have gone on meanwhile: *shared_ns, the time of the next wait that is then this one's, too. */
+static int64_t host_ahead(const wr_thread_state *h, const wr_common *t, const wr_fact_call *next,
+                          int64_t own_ns, int64_t *shared_ns)
+{
+  int64_t until = next->time - h->wait_end;
+  bool other = t->kind == WEIR_EV_SYNC && !h->brings && h->wait_device >= 0 && t->own_device >= 0 &&
+               t->own_device != h->wait_device;
+  if (other) {
+    *shared_ns = lesser(own_ns, next->duration);
+    return until + *shared_ns;
+  }
+  return waited_in(t, next) < SLOW_NS ? until : h->queued_end - h->wait_end;
+}
+
+/* `next`: the thread's next wait or copy that waits, of template `t`; NULL: none. */
+static weir_status end_wait(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                            const wr_fact_call *next)
+{
+  int64_t own_ns = h->wait_duration - h->wait_shared, gain = own_ns;
+  h->wait_shared = 0;
   if (!h->ahead || !h->followed) return WEIR_OK;
-  const int64_t v[] = {h->wait,          h->gap,           next ? next->time - h->wait_end : 0,
-                       h->wait_template, h->wait_duration, h->shared};
-  return next ? wr_fact_add(f->tables, WR_FACT_WAIT_AHEAD, v)
-              : wr_fact_add_null(f->tables, WR_FACT_WAIT_AHEAD, v);
+  if (next) gain = lesser(own_ns, host_ahead(h, t, next, own_ns, &h->wait_shared));
+  return ADD(f, WAIT_AHEAD, h->wait, h->gap, gain, h->wait_template, h->wait_duration, h->shared);
 }
 
 /* What the thread calls first after its last wait. */
@@ -210,10 +241,16 @@ static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_co
 {
   weir_status s = WEIR_OK;
   if (h->wait && !h->followed && t->kind != WEIR_EV_SYNC) s = follow_wait(f, h, t, c);
-  if (s || !(t->in_thread & WAITS)) return s;
-  s = end_wait(f, h, c);
-  h->wait = t->kind == WEIR_EV_SYNC ? c->id : 0, h->wait_end = c->time + c->duration;
-  h->wait_template = t->id, h->wait_duration = c->duration;
+  if (s || !(t->in_thread & WAITS)) {
+    h->queued_end = c->time + c->duration;
+    h->queues_back |= t->copy == WEIR_COPY_DTOH && t->kind == WEIR_EV_COPY;
+    return s;
+  }
+  s = end_wait(f, h, t, c);
+  h->wait = t->kind == WEIR_EV_SYNC ? c->id : 0;
+  h->wait_end = h->queued_end = c->time + c->duration;
+  h->wait_template = t->id, h->wait_duration = c->duration, h->wait_device = t->own_device;
+  h->brings = h->queues_back, h->queues_back = false;
   h->ahead = h->followed = false;
   h->shared = shared;
   return s;
@@ -292,7 +329,7 @@ weir_status wr_thread_end(wr_thread_facts *f, wr_thread_state *h)
   end_matrix(f, h);
   for (int i = 0; !s && i < WR_GAP_FACTS; i++)
     s = close_gap(f, h, (wr_gap_fact)i, NULL);
-  return s ? s : end_wait(f, h, NULL);
+  return s ? s : end_wait(f, h, NULL, NULL);
 }
 
 weir_status wr_thread_facts_end(wr_thread_facts *f)

@@ -324,7 +324,7 @@ def place(source, folder, name):
 OWN_RULES = {
     'view': 'SELECT id AS event, duration_ns AS cost_ns, bytes FROM copy WHERE asynchronous AND status = 0',
     'facts': "SELECT event, duration AS cost_ns, bytes, 'certain' AS certainty FROM overwritten",
-    'waits': 'SELECT event, gap AS cost_ns, next_wait AS saving_ns FROM wait_ahead',
+    'waits': 'SELECT event, gap AS cost_ns, gain AS saving_ns FROM wait_ahead',
     'rows': '-- threshold: least 3 rows\nSELECT id AS event, 7 AS cost_ns FROM event_row LIMIT :least',
     'blocks': '-- holds: bytes\nSELECT b.alloc AS event, b.bytes, 0 AS saving_ns FROM block b WHERE b.bytes > 65536',
 }

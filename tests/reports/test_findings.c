@@ -186,6 +186,66 @@ START_TEST(savings_of_the_host_alone_are_the_least_that_a_run_gains)
 }
 END_TEST
 
+static void launch_at(uint64_t us, uint8_t device)
+{
+  synth_event(0, us * 1000, 5000,
+              (trace_event){.kind = WEIR_EV_LAUNCH,
+                            .api = synth_api("cudaLaunchKernel"),
+                            .flags = WEIR_EVF_RUNTIME,
+                            .device = device});
+}
+
+static void wait_at(uint64_t us, uint64_t duration_us, uint8_t device)
+{
+  synth_event(0, us * 1000, duration_us * 1000,
+              (trace_event){.kind = WEIR_EV_SYNC,
+                            .api = synth_api("cudaDeviceSynchronize"),
+                            .flags = WEIR_EVF_RUNTIME,
+                            .sync_type = WEIR_SYNC_CONTEXT,
+                            .device = device});
+}
+
+/* A wait of 1 ms, a launch 10 us later, and 490 us after the first wait another one: what the run gains without the
+ * first, us. */
+static uint64_t gain_before(uint64_t next_us, uint8_t device)
+{
+  wr_findings f;
+  const char *one[] = {NULL, NULL};
+  synth_open(synth_dir());
+  launch_at(0, 0);
+  wait_at(10, 1000, 0);
+  launch_at(1020, device);
+  wait_at(1500, next_us, device);
+  synth_close();
+  one[0] = synth_spool();
+  (void)snprintf(folder, sizeof folder, "%s/rules", synth_dir());
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  const char *trace = synth_import("t.db", one);
+  write_rule("one", "SELECT event, duration AS cost_ns, gain AS saving_ns FROM wait_ahead");
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  size_t at = 0;
+  while (at < f.count && strcmp(f.finding[at].rule->id, "one") != 0)
+    at++;
+  ck_assert_uint_lt(at, f.count);
+  ck_assert_uint_eq(f.finding[at].cost_ns, 1000000);
+  uint64_t gain = f.finding[at].saving_ns / 1000;
+  wr_findings_free(&f);
+  synth_clean();
+  return gain;
+}
+
+/* Where the next wait is short, the host had more to do than the device; where it is long, only what the host does until it
+ * has queued the launch counts; another device could have worked meanwhile. */
+START_TEST(without_a_wait_a_run_gains_what_the_host_or_another_device_could_do_meanwhile)
+{
+  ck_assert_uint_eq(gain_before(5, 0), 490);
+  ck_assert_uint_eq(gain_before(500, 0), 15);
+  ck_assert_uint_eq(gain_before(300, 1), 490 + 300);
+  ck_assert_uint_eq(gain_before(2000, 1), 1000);
+}
+END_TEST
+
 /* Two places at which as much is wasted; `sql`: the rows of both. */
 static void places_of(const char *sql, char first[64], char second[64])
 {
@@ -279,6 +339,7 @@ int main(void)
   tcase_add_test(t, no_operation_costs_more_than_the_run_or_less_than_nothing);
   tcase_add_test(t, a_finding_counts_by_what_it_saves_and_by_its_cost_where_that_is_not_known);
   tcase_add_test(t, savings_of_the_host_alone_are_the_least_that_a_run_gains);
+  tcase_add_test(t, without_a_wait_a_run_gains_what_the_host_or_another_device_could_do_meanwhile);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);

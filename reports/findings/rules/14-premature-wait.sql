@@ -6,6 +6,7 @@
 -- often: 8
 -- mostly: 50
 -- threshold: max_gap 50000 ns
+-- threshold: min_far 8 times, where the host works longer than that before it queues more
 -- needs: wait_detail
 -- fix: Remove the wait, or move it to where the result is used: a stream runs its work in order, and the
 --      host can queue ahead meanwhile. Where the host fills or reads memory of its own behind the wait,

@@ -1,0 +1,62 @@
+/* waste_fixed_waits.c: as waste_fixed.c: of waits that keep a host and its devices from working at one time. What takes
+ * time does so without a processor: the host sleeps, and the devices copy by a slow link. */
+#include <unistd.h>
+#include "tests/victims/findings/fixed.h"
+
+enum { PART = 1 << 20 };
+
+/* The host has as much to do before each step as the device in it. */
+void wait_each_step(int fixed, int times)
+{
+  char *p = device_memory((size_t)2 * PART);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    (void)usleep(800);
+    launch(NULL, (float *)(void *)p, 64);
+    CHECK(cudaMemcpyAsync(p + PART, p, PART, cudaMemcpyDeviceToDevice, NULL));
+    if (!fixed) CHECK(cudaDeviceSynchronize());
+  }
+  end_part();
+  CHECK(cudaFree(p));
+}
+
+/* The host goes on between what it queues and the wait for it, for longer than that takes. */
+void wait_between(int fixed, int times)
+{
+  char *p = device_memory((size_t)2 * PART), *host = pinned_memory(PART);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    CHECK(cudaMemcpyAsync(p + PART, p, PART, cudaMemcpyDeviceToDevice, NULL));
+    if (!fixed) CHECK(cudaStreamSynchronize(NULL));
+    launch(NULL, (float *)(void *)p, 64);
+    (void)usleep(1500);
+    CHECK(cudaMemcpy(host, p, 4096, cudaMemcpyDeviceToHost));
+  }
+  end_part();
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
+/* The second device is given its work when the first has done its own. */
+void devices_in_turn(int fixed, int times)
+{
+  char *p[2];
+  for (int d = 0; d < 2; d++) {
+    CHECK(cudaSetDevice(d));
+    p[d] = device_memory((size_t)2 * PART);
+  }
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    for (int d = 0; d < 2; d++) {
+      CHECK(cudaSetDevice(d));
+      CHECK(cudaMemcpyAsync(p[d] + PART, p[d], PART, cudaMemcpyDeviceToDevice, NULL));
+      if (!fixed) CHECK(cudaDeviceSynchronize());
+    }
+  }
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaSetDevice(1));
+  end_part();
+  for (int d = 0; d < 2; d++)
+    CHECK(cudaFree(p[d]));
+}
