@@ -19,6 +19,7 @@ enum {
   MOST_WORDS = 512,   /* in a set */
   MOST_SETS = 65536,  /* in a spool */
   GUESSES = 4096,
+  RECENT = 256,
   ARENA_BYTES = 64 << 10
 };
 
@@ -29,12 +30,14 @@ typedef struct layout_part {
 } layout_part;
 
 typedef struct access_layout {
+  uint64_t handle, age; /* whose it is, and the age it was asked in */
   uint32_t count;
   layout_part part[];
 } access_layout;
 
 /* Room for the longest. */
 typedef struct whole_layout {
+  uint64_t handle, age;
   uint32_t count;
   layout_part part[MOST_PARTS];
 } whole_layout;
@@ -59,15 +62,23 @@ bool access_wanted;
  * was not. */
 static hash_table handles;
 static _Atomic uint64_t layout_age = 1;
-static hash_table sets; /* x: number, y: 1 */
+static _Atomic(const access_layout *) recent[RECENT]; /* by handle: what was found last */
+static hash_table sets;                               /* x: number, y: 1 */
 static _Atomic uint32_t set_count;
 static _Atomic uint64_t guesses[GUESSES]; /* 40 bits of the hash, 24 of the number; 0: none */
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
+static inline unsigned place_of_recent(uint64_t handle)
+{
+  return (unsigned)(handle * UINT64_C(0x9e3779b97f4a7c15) >> 56);
+}
+
 void access_met(uint64_t handle, access_handle what)
 {
-  if (access_wanted && handle) hash_table_put(&handles, handle, 0, what);
+  if (!access_wanted || !handle) return;
+  hash_table_put(&handles, handle, 0, what);
+  atomic_store_explicit(&recent[place_of_recent(handle)], NULL, memory_order_release);
 }
 
 void access_forget_all(void)
@@ -186,20 +197,36 @@ find_new_layout(const hook_call *c, uint64_t handle, access_handle what, uint64_
 {
   whole_layout w;
   if (what == WEIR_HANDLE_UNMET) return NULL;
+  w.handle = handle;
+  w.age = age;
   const access_layout *l = find_layout(c, handle, what, &w) ? keep_layout(&w) : NULL;
   hash_table_put(&handles, handle, (uint64_t)(uintptr_t)l, age << 2 | what);
   return l;
 }
 
-/* NULL: not known. */
-static inline const access_layout *layout_of(const hook_call *c, uint64_t handle)
+/* Out of line: what was found last is at hand. */
+__attribute__((noinline)) static const access_layout *search_layout(const hook_call *c,
+                                                                    uint64_t handle, uint64_t age)
 {
   const hash_entry *e = hash_table_find(&handles, handle);
-  uint64_t age = atomic_load_explicit(&layout_age, memory_order_acquire);
   uint64_t y = e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
-  if (__builtin_expect(y >> 2 == age, 1))
-    return (const access_layout *)(uintptr_t)atomic_load_explicit(&e->x, memory_order_relaxed);
-  return find_new_layout(c, handle, (access_handle)(y & 3), age);
+  const access_layout *l =
+      y >> 2 == age
+          ? (const access_layout *)(uintptr_t)atomic_load_explicit(&e->x, memory_order_relaxed)
+          : find_new_layout(c, handle, (access_handle)(y & 3), age);
+  if (l) atomic_store_explicit(&recent[place_of_recent(handle)], l, memory_order_release);
+  return l;
+}
+
+/* NULL: not known. A handle that is handed out anew has no layout of this age until it is asked. */
+static inline const access_layout *layout_of(const hook_call *c, uint64_t handle)
+{
+  _Static_assert(RECENT == 1 << 8, "eight bits are a place");
+  const access_layout *l =
+      atomic_load_explicit(&recent[place_of_recent(handle)], memory_order_acquire);
+  uint64_t age = atomic_load_explicit(&layout_age, memory_order_acquire);
+  if (__builtin_expect(l && l->handle == handle && l->age == age, 1)) return l;
+  return search_layout(c, handle, age);
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -222,28 +249,51 @@ static inline uint64_t finish_hash(uint64_t hash)
   return hash ^ hash >> 32;
 }
 
-/* The word, or 0 where no block can be. */
-static inline uint64_t word_within(const void *at, uint64_t low, uint64_t span)
+/* What makes the hash of a launch: `low` and `span` are the bounds of all blocks. */
+typedef struct word_hash {
+  uint64_t sum, low, span;
+} word_hash;
+
+/* A word counts as 0 where no block can be. Each is multiplied apart from those before it, so that
+ * the products are under way at the same time. */
+static inline void hash_word(word_hash *h, const void *at)
 {
   uint64_t word = load_word(at);
-  return word - low < span ? word : 0;
+  word = word - h->low < h->span ? word : 0;
+  word *= UINT64_C(0x9fb21c651e98df25);
+  h->sum = (h->sum << 29 | h->sum >> 35) + (word ^ word >> 32);
+}
+
+static inline word_hash hash_begin(const hook_call *c, uint64_t function)
+{
+  uint64_t blocks = atomic_load_explicit(&pointer_blocks_added, memory_order_relaxed);
+  uint64_t low = atomic_load_explicit(&pointer_blocks_low, memory_order_relaxed);
+  return (word_hash){.sum = mix_word(function ^ (uint64_t)c->thread->epoch << 48, blocks),
+                     .low = low,
+                     .span =
+                         atomic_load_explicit(&pointer_blocks_high, memory_order_relaxed) - low};
+}
+
+static void hash_run(word_hash *h, const char *at, size_t words)
+{
+  for (size_t i = 0; i < words; i++)
+    hash_word(h, at + i * sizeof(uint64_t));
 }
 
 /* False: a parameter is not there. */
-static inline bool hash_words(const launch_words *l, uint64_t *hash)
+static inline bool hash_parameters(word_hash *hash, const access_layout *layout,
+                                   const void *const *args)
 {
-  uint64_t h = *hash, low = atomic_load_explicit(&pointer_blocks_low, memory_order_relaxed);
-  uint64_t span = atomic_load_explicit(&pointer_blocks_high, memory_order_relaxed) - low;
-  if (!l->layout)
-    for (size_t i = 0; i < l->words; i++)
-      h = mix_word(h, word_within(l->buffer + i * sizeof h, low, span));
-  for (uint32_t p = 0; l->layout && p < l->layout->count; p++) {
-    const char *arg = l->args[l->layout->part[p].index];
-    if (!arg) return false;
-    for (unsigned i = 0; i < l->layout->part[p].words; i++)
-      h = mix_word(h, word_within(arg + i * sizeof h, low, span));
+  word_hash h = *hash; /* in registers */
+  const layout_part *p = layout->part, *end = p + layout->count;
+  for (; p != end; p++) {
+    const char *arg = args[p->index];
+    if (__builtin_expect(!arg, 0)) return false;
+    hash_word(&h, arg);
+    for (unsigned i = 1; __builtin_expect(i < p->words, 0); i++)
+      hash_word(&h, arg + i * sizeof(uint64_t));
   }
-  *hash = finish_hash(h);
+  *hash = h;
   return true;
 }
 
@@ -303,7 +353,7 @@ static uint32_t number_set(hook_call *c, const word_set *s)
   return write_set(c, s, key);
 }
 
-__attribute__((noinline)) static uint32_t find_words_set(hook_call *c, const launch_words *l)
+static uint32_t find_words_set(hook_call *c, const launch_words *l)
 {
   word_set s;
   gather_words(l, &s);
@@ -312,18 +362,21 @@ __attribute__((noinline)) static uint32_t find_words_set(hook_call *c, const lau
 
 enum { NUMBER_BITS = 24 };
 
-static inline uint32_t guess_set(hook_call *c, uint64_t function, const launch_words *l)
+__attribute__((noinline)) static uint32_t find_and_guess(hook_call *c, uint64_t hash,
+                                                         const launch_words *l)
 {
-  uint64_t blocks = atomic_load_explicit(&pointer_blocks_added, memory_order_relaxed);
-  uint64_t hash = mix_word(function ^ (uint64_t)c->thread->epoch << 48, blocks);
-  if (!hash_words(l, &hash)) return 0;
-  _Atomic uint64_t *at = &guesses[hash >> 52];
-  uint64_t guess = atomic_load_explicit(at, memory_order_relaxed);
-  if (__builtin_expect((guess ^ hash << NUMBER_BITS) >> NUMBER_BITS == 0 && guess, 1))
-    return (uint32_t)guess & ((1u << NUMBER_BITS) - 1);
   uint32_t set = find_words_set(c, l);
-  if (set) atomic_store_explicit(at, hash << NUMBER_BITS | set, memory_order_relaxed);
+  if (set)
+    atomic_store_explicit(&guesses[hash >> 52], hash << NUMBER_BITS | set, memory_order_relaxed);
   return set;
+}
+
+/* 0: there is no guess. */
+static inline uint32_t guess_set(uint64_t hash)
+{
+  uint64_t guess = atomic_load_explicit(&guesses[hash >> 52], memory_order_relaxed);
+  bool same = (guess ^ hash << NUMBER_BITS) >> NUMBER_BITS == 0;
+  return same ? (uint32_t)guess & ((1u << NUMBER_BITS) - 1) : 0;
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -342,13 +395,30 @@ static bool read_extra(const void *const *extra, launch_words *out)
   return true;
 }
 
+__attribute__((noinline)) static uint32_t find_buffer_set(hook_call *c, uint64_t function,
+                                                          const void *const *extra)
+{
+  launch_words l = {0};
+  if (!read_extra(extra, &l)) return 0;
+  word_hash h = hash_begin(c, function);
+  hash_run(&h, l.buffer, l.words);
+  uint64_t hash = finish_hash(h.sum);
+  uint32_t set = guess_set(hash);
+  return set ? set : find_and_guess(c, hash, &l);
+}
+
 uint32_t access_find_set(hook_call *c, uint64_t function, uint64_t args, uint64_t extra)
 {
-  launch_words l = {.args = (const void *const *)(uintptr_t)args};
-  if (!args && extra)
-    return read_extra((const void *const *)(uintptr_t)extra, &l) ? guess_set(c, function, &l) : 0;
-  l.layout = layout_of(c, function);
-  return l.layout && (args || !l.layout->count) ? guess_set(c, function, &l) : 0;
+  const void *const *parameters = (const void *const *)(uintptr_t)args;
+  if (!args && extra) return find_buffer_set(c, function, (const void *const *)(uintptr_t)extra);
+  const access_layout *layout = layout_of(c, function);
+  if (!layout || (!args && layout->count)) return 0;
+  word_hash h = hash_begin(c, function);
+  if (!hash_parameters(&h, layout, parameters)) return 0;
+  uint64_t hash = finish_hash(h.sum);
+  uint32_t set = guess_set(hash);
+  if (__builtin_expect(set != 0, 1)) return set;
+  return find_and_guess(c, hash, &(launch_words){.layout = layout, .args = parameters});
 }
 
 uint32_t access_find_node_set(hook_call *c, const CUDA_KERNEL_NODE_PARAMS_v2 *k)
