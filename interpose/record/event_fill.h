@@ -79,10 +79,17 @@ WEIR_INLINE event_fields event_begin_frequent(const hook_call *c, event_kind kin
   return event_begin_here(c, kind);
 }
 
-/* The stream, default streams normalised, and whether the work went into a capture. */
+/* The stream of a call with these flags, default streams normalised. */
+WEIR_INLINE uint64_t stream_of_call(unsigned flags, uint64_t stream)
+{
+  if (stream) return stream;
+  return flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
+}
+
+/* The stream, and whether the work went into a capture. */
 WEIR_INLINE void event_set_stream(event_fields *e, uint64_t stream)
 {
-  if (stream == 0) stream = e->flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
+  stream = stream_of_call(e->flags, stream);
   e->stream = stream;
   if (__builtin_expect(capture_live(), 0) && stream != WEIR_STREAM_LEGACY &&
       capture_is_active(stream))

@@ -30,6 +30,7 @@ WEIR_INLINE void remember_block(const hook_call *c, uint64_t ptr, uint64_t bytes
   }
   if (!ptr || c->routed) return;
   record_subscriber_now()->allocated(ptr);
+  if (process_unrecorded) return;
   block_tag tag = block_tag_make(mem, device, c->thread->last_context_number);
   pointer_block_add((pointer_block){ptr, bytes, tag | more});
 }
@@ -45,6 +46,16 @@ WEIR_INLINE event_fields begin_alloc(hook_call *c, uint64_t ptr, uint64_t bytes,
   e.mem = (uint8_t)mem;
   e.device = (uint8_t)(mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : device);
   return e;
+}
+
+/* Where nothing is written, the map has the blocks of caches alone: who asks it for one of the
+ * program's asks the driver (reroute_tag()). False: the allocation is to be recorded. */
+WEIR_INLINE bool alloc_goes_unrecorded(const hook_call *c, uint64_t ptr)
+{
+  if (__builtin_expect(!process_unrecorded, 1)) return false;
+  driver_note_use(c, WEIR_EV_ALLOC);
+  if (c->status == 0 && ptr && !c->routed) record_subscriber_now()->allocated(ptr);
+  return true;
 }
 
 /* Out of memory that counts as another block: a call, which allocates nothing. */
@@ -67,6 +78,7 @@ WEIR_INLINE unsigned here(const hook_call *c)
 
 void extract_alloc(hook_call *c, extract_word ptr, extract_word bytes, extract_word mem)
 {
+  if (alloc_goes_unrecorded(c, ptr)) return;
   if (!c->routed && within_is_possible() && alloc_within(c, ptr, bytes)) return;
   event_fields e = begin_alloc(c, ptr, bytes, (unsigned)mem, here(c), 0);
   event_commit(c, &e);
@@ -244,11 +256,17 @@ static inline bool frees_within(const hook_call *c)
   return !c->routed && __builtin_expect(c->held.tag & WEIR_TAG_WITHIN, 0);
 }
 
+/* What a free that failed took out. */
+WEIR_INLINE void put_back_failed(const hook_call *c)
+{
+  if (c->status != 0 && c->held.tag && !c->routed) pointer_block_add(c->held);
+}
+
 WEIR_INLINE event_fields begin_free(hook_call *c, uint64_t ptr, unsigned mem)
 {
   event_fields e = c->routed ? event_begin_frequent(c, WEIR_EV_FREE) : event_begin(c, WEIR_EV_FREE);
   block_tag tag = c->held.tag;
-  if (c->status != 0 && tag && !c->routed) pointer_block_add(c->held);
+  put_back_failed(c);
   e.a = ptr;
   e.bytes = c->held.bytes;
   e.mem = (uint8_t)(tag ? block_tag_mem(tag) : mem);
@@ -276,6 +294,11 @@ void extract_free(hook_call *c, extract_word ptr, extract_word mem)
 {
   if (frees_within(c)) {
     free_within(c, ptr);
+    return;
+  }
+  if (__builtin_expect(process_unrecorded, 0)) {
+    driver_note_use(c, WEIR_EV_FREE);
+    put_back_failed(c);
     return;
   }
   event_fields e = begin_free(c, ptr, (unsigned)mem);
@@ -413,10 +436,23 @@ static event_fields begin_launch(hook_call *c, uint64_t function, const uint64_t
   return e;
 }
 
+/* All that is done where nothing is written: a relaxed free must outlast the launch. */
+static void note_launch_alone(hook_call *c, uint64_t stream)
+{
+  if (!c->thread->last_context) driver_note_use(c, WEIR_EV_LAUNCH);
+  context_refresh_trusted(c->thread);
+  if (process_mode_now() == WEIR_RELAXED)
+    work_note(c->thread->last_context_number, stream_of_call(c->flags, stream));
+}
+
 void extract_launch(hook_call *c, extract_word function, extract_word gx, extract_word gy,
                     extract_word gz, extract_word bx, extract_word by, extract_word bz,
                     extract_word stream, extract_word args, extract_word extra)
 {
+  if (__builtin_expect(process_unrecorded, 0)) {
+    note_launch_alone(c, stream);
+    return;
+  }
   uint32_t access = access_of_launch(c, function, args, extra);
   event_fields e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz, access);
   event_set_work(&e, stream);

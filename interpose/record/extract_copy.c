@@ -15,7 +15,7 @@
 #include "interpose/record/subscriber.h"
 
 /* Before anything that is asked about a copy or a memset. */
-static void copy_begins(const hook_call *c)
+WEIR_INLINE void copy_begins(const hook_call *c)
 {
   if (!c->thread->last_context) driver_note_use(c, WEIR_EV_COPY);
   context_refresh_trusted(c->thread);
@@ -109,14 +109,10 @@ static bool copy_waits(const copy_args *a, const event_fields *e, const side *ds
   return (dst->on_device ? src : dst)->mem == WEIR_MEM_PAGEABLE;
 }
 
-/* The context whose work the copy is: its stream's. "A memory copy will succeed even if it is
- * issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide). */
-static unsigned working_context(const hook_call *c, uint64_t stream)
+__attribute__((noinline)) static unsigned ask_working_context(unsigned now, uint64_t stream)
 {
   PFN_cuStreamGetCtx_v9020 ask;
   CUcontext of = NULL;
-  unsigned now = c->thread->last_context_number;
-  if (__builtin_expect(!context_many_devices(), 1) || stream <= WEIR_STREAM_PER_THREAD) return now;
   if (process_mode_now() == WEIR_OBSERVE) return now;
   ask = WEIR_HELPER(cuStreamGetCtx);
   if (!ask || !capture_step_begin()) return now;
@@ -124,6 +120,15 @@ static unsigned working_context(const hook_call *c, uint64_t stream)
   capture_step_end();
   if (r != CUDA_SUCCESS) return now;
   return context_number((uint64_t)(uintptr_t)of);
+}
+
+/* The context whose work the copy is: its stream's. "A memory copy will succeed even if it is
+ * issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide). */
+WEIR_INLINE unsigned working_context(const hook_call *c, uint64_t stream)
+{
+  unsigned now = c->thread->last_context_number;
+  if (__builtin_expect(!context_many_devices(), 1) || stream <= WEIR_STREAM_PER_THREAD) return now;
+  return ask_working_context(now, stream);
 }
 
 /* The driver's copy, in a context that the memory is not of: a free, which looks at the work of the
@@ -135,6 +140,30 @@ static void note_shared_memory(const hook_call *c, const side *s, unsigned works
   if (process_mode_now() == WEIR_OBSERVE || c->status || c->flags & WEIR_EVF_STAGED) return;
   if (s->mem == WEIR_MEM_DEVICE || s->mem == WEIR_MEM_PINNED)
     record_subscriber_now()->shared(s->at, WEIR_WHY_PEER);
+}
+
+WEIR_INLINE void note_shared_end(const hook_call *c, uint64_t at, unsigned works)
+{
+  block_tag tag = at ? pointer_tag(at) : 0;
+  if (!tag) return;
+  const side s = {.at = at, .mem = (uint8_t)block_tag_mem(tag), .tag = tag};
+  note_shared_memory(c, &s, works);
+}
+
+/* All that is done where nothing is written: a free must outlast the work. An end that is no
+ * address is 0. */
+static void note_work_alone(const hook_call *c, uint64_t dst, uint64_t src, uint64_t stream)
+{
+  copy_begins(c);
+  unsigned works = working_context(c, stream);
+  note_shared_end(c, dst, works);
+  note_shared_end(c, src, works);
+  if (process_mode_now() == WEIR_RELAXED) work_note(works, stream_of_call(c->flags, stream));
+}
+
+static uint64_t address_of_end(uint64_t at, uint8_t end)
+{
+  return end == COPY_ARRAY || end == COPY_SYMBOL ? 0 : at;
 }
 
 /* Bytes an element of the array takes: remembered from its creation, else the driver's word. */
@@ -182,6 +211,11 @@ WEIR_INLINE void fill_copy(event_fields *e, const copy_args *a, const side *dst,
 void record_copy(hook_call *c, const copy_args *a)
 {
   side dst, src;
+  if (__builtin_expect(process_unrecorded, 0)) {
+    note_work_alone(c, address_of_end(a->dst, a->dst_end), address_of_end(a->src, a->src_end),
+                    a->stream);
+    return;
+  }
   copy_begins(c);
   resolve_sides(c, a, &dst, &src);
   unsigned works = working_context(c, a->stream);
@@ -220,6 +254,10 @@ void memset_describe(const hook_call *c, uint64_t dst, uint64_t bytes, event_fie
 void extract_memset(hook_call *c, extract_word dst, extract_word bytes, extract_word value,
                     extract_word stream)
 {
+  if (__builtin_expect(process_unrecorded, 0)) {
+    note_work_alone(c, dst, 0, stream);
+    return;
+  }
   copy_begins(c);
   side to = side_of(c, dst, COPY_DEVICE);
   unsigned works = working_context(c, stream);

@@ -56,7 +56,7 @@ static void meet(unsigned of, unsigned to)
 
 void peer_access_at_copy(const copy_args *a)
 {
-  block_tag dst = pointer_tag(a->dst + a->dst_offset), src = pointer_tag(a->src + a->src_offset);
+  block_tag dst = reroute_tag(a->dst + a->dst_offset), src = reroute_tag(a->src + a->src_offset);
   unsigned one = block_tag_context(dst), other = block_tag_context(src);
   if (!one || !other || one >= CONTEXTS - 1 || other >= CONTEXTS - 1) return;
   if (block_tag_device(dst) == block_tag_device(src)) return;

@@ -21,6 +21,33 @@ static bool pointer_known(uint64_t at)
   return !ask || ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Asks the driver, of memory that the map does not have. The context of memory from a pool is not
+ * known to it: that is the thread's, where the device is. */
+static block_tag ask_tag(uint64_t at)
+{
+  PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
+  CUmemorytype type = 0;
+  CUcontext owner = NULL;
+  unsigned managed = 0;
+  int device = -1;
+  if (!ask || ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS || !type) return 0;
+  if (ask(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == CUDA_SUCCESS && managed) return 0;
+  if (ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) != CUDA_SUCCESS || device < 0) return 0;
+  if (ask(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, at) != CUDA_SUCCESS) owner = NULL;
+  unsigned number = context_number((uint64_t)(uintptr_t)owner);
+  context_refresh(&thread_self);
+  if (!owner && (unsigned)device == thread_self.last_device)
+    number = thread_self.last_context_number;
+  return block_tag_make(type == CU_MEMORYTYPE_HOST ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                        (unsigned)device, number);
+}
+
+block_tag reroute_tag(uint64_t at)
+{
+  block_tag tag = pointer_tag(at);
+  return tag || !process_unrecorded ? tag : ask_tag(at);
+}
+
 /* Memory that CUDA does not know of, from its first byte to its last. */
 static bool pageable(uint64_t at, uint64_t bytes)
 {
@@ -32,7 +59,7 @@ static bool pageable(uint64_t at, uint64_t bytes)
 static bool one_allocation(uint64_t at, uint64_t bytes)
 {
   PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
-  block_tag tag = pointer_tag(at);
+  block_tag tag = reroute_tag(at);
   CUdeviceptr base = 0;
   size_t size = 0;
   return block_tag_mem(tag) == WEIR_MEM_DEVICE && block_tag_context(tag) && ask &&
@@ -42,7 +69,7 @@ static bool one_allocation(uint64_t at, uint64_t bytes)
 
 static bool copy_on_device(uint64_t at, uint64_t bytes)
 {
-  return block_tag_context(pointer_tag(at)) == thread_self.last_context_number &&
+  return block_tag_context(reroute_tag(at)) == thread_self.last_context_number &&
          one_allocation(at, bytes);
 }
 
@@ -112,7 +139,7 @@ static bool stage_pageable(hook_call *c, const copy_args *a)
   if (!reroute_applies(c, REROUTE_STAGING)) return false;
   CUresult r = CUDA_SUCCESS;
   bool to = may_be(a->dst_end, COPY_DEVICE) && may_be(a->src_end, COPY_HOST) &&
-            (a->dst_end == COPY_DEVICE || block_tag_mem(pointer_tag(copy_dst(a))));
+            (a->dst_end == COPY_DEVICE || block_tag_mem(reroute_tag(copy_dst(a))));
   bool from = may_be(a->dst_end, COPY_HOST) && may_be(a->src_end, COPY_DEVICE);
   if (!to && !from) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;
@@ -158,7 +185,7 @@ static bool stage_peers(hook_call *c, const copy_args *a)
 {
   CUresult r;
   if (!reroute_applies(c, REROUTE_PEER)) return false;
-  block_tag dst = pointer_tag(a->dst), src = pointer_tag(a->src);
+  block_tag dst = reroute_tag(a->dst), src = reroute_tag(a->src);
   if (block_tag_device(dst) == block_tag_device(src) || !owned_as_stated(a, dst, src)) return false;
   if (reroute_hands_off() || reroute_is_watched()) return false;
   if (!process_reroutes_have(REROUTE_PEER)) return false;
@@ -222,8 +249,8 @@ static bool to_host(const copy_args *a)
   if (!a->width || !a->height || (a->height > 1 && a->dst_pitch < a->width)) return false;
   if (a->dst_end == COPY_HOST) return a->src_end == COPY_DEVICE;
   if (a->dst_end != COPY_EITHER || a->src_end != COPY_EITHER) return false;
-  unsigned to = block_tag_mem(pointer_tag(copy_dst(a)));
-  return block_tag_mem(pointer_tag(copy_src(a))) == WEIR_MEM_DEVICE &&
+  unsigned to = block_tag_mem(reroute_tag(copy_dst(a)));
+  return block_tag_mem(reroute_tag(copy_src(a))) == WEIR_MEM_DEVICE &&
          (to == WEIR_MEM_PINNED || (!to && !pointer_known(copy_dst(a))));
 }
 
@@ -237,7 +264,7 @@ void reroute_look_at_copy(const hook_call *c, const copy_args *a)
   poison_poll();
   if (!to_host(a)) return;
   context_refresh(&thread_self);
-  if (a->blocking || c->flags & WEIR_EVF_STAGED || (!pointer_tag(dst) && !pointer_known(dst)))
+  if (a->blocking || c->flags & WEIR_EVF_STAGED || (!reroute_tag(dst) && !pointer_known(dst)))
     poison_check(&copy);
   else
     poison_check_later(&copy, stream_of_copy(c, a));

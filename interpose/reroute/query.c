@@ -59,7 +59,7 @@ static CUdeviceptr visible_free(CUdeviceptr ptr, reroute_address *what)
  * question: a free of the driver's waits for work, and the question does not. Other processes are
  * in the driver's answer. */
 
-enum { ROOM_PROBES = 64 };
+enum { ROOM_PROBES = 64, ALIGNMENT = 256 /* of device memory, by CUDA's documentation */ };
 
 typedef struct room { /* of one device */
   unsigned device;
@@ -95,6 +95,26 @@ static bool is_cached(const block_cache_block *b)
   return b->state == BLOCK_CACHE_WAITING || b->state == BLOCK_CACHE_IDLE;
 }
 
+/* The driver has a block in the page that no cache holds back: it is asked where nothing is
+ * recorded, and the map has the memory of caches alone. */
+static bool page_is_used(uint64_t page)
+{
+  PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
+  uint64_t at = page * BLOCK_CACHE_PAGE, end = at + BLOCK_CACHE_PAGE;
+  if (!process_unrecorded) return false;
+  while (ask && at < end) {
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    bool there = ask(&base, &bytes, at) == CUDA_SUCCESS && base + bytes > at;
+    if (there) {
+      const block_cache_block known = block_cache_find(base);
+      if (!is_cached(&known)) return true;
+    }
+    at = there ? base + bytes : at + ALIGNMENT;
+  }
+  return false;
+}
+
 /* First look: blocks with pages of their own; how many others there are. */
 static void room_of_large(void *context, pointer_block b)
 {
@@ -116,7 +136,8 @@ static void room_of_small(void *context, pointer_block b)
   if (is_cached(&known) == r->counting_live) return;
   for (uint64_t page = b.start / BLOCK_CACHE_PAGE;
        page <= (b.start + b.bytes - 1) / BLOCK_CACHE_PAGE; page++)
-    if (page_add(r, page) && !r->counting_live) r->cached += BLOCK_CACHE_PAGE;
+    if (page_add(r, page) && !r->counting_live && !page_is_used(page))
+      r->cached += BLOCK_CACHE_PAGE;
 }
 
 /* Bytes of the device that would be free if nothing were cached. */

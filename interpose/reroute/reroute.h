@@ -116,6 +116,10 @@ bool reroute_refuses_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
                            size_t count, size_t *failed);
 bool reroute_refuses_boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count, size_t *failed);
 
+/* What the address points to, as pointer_tag() returns it; where nothing is recorded, and the map
+ * has the memory of caches alone, the driver is asked. Not for hot paths. */
+block_tag reroute_tag(uint64_t at);
+
 /* Returns the same of bytes at an address; `known`: the call requires that the driver knows it. */
 bool reroute_refuses_bytes(uint64_t at, uint64_t bytes, bool known, int slot);
 

@@ -54,6 +54,26 @@ static __attribute__((noinline)) void pool_place(cudaStream_t stream)
   __asm__ volatile("");
 }
 
+static size_t free_bytes(void)
+{
+  size_t now = 0, total;
+  failures += cudaMemGetInfo(&now, &total) != cudaSuccess;
+  return now;
+}
+
+/* Small blocks that the driver puts into one page: what is free is counted in pages. */
+static __attribute__((noinline)) void beside_a_neighbour(void)
+{
+  void *neighbour = NULL, *p = NULL;
+  size_t before = free_bytes();
+  failures += cudaMalloc(&neighbour, MIB / 16) != cudaSuccess;
+  failures += cudaMalloc(&p, MIB / 8) != cudaSuccess;
+  failures += cudaFree(p) != cudaSuccess;
+  failures += before - free_bytes() != 2 * MIB;
+  failures += cudaFree(neighbour) != cudaSuccess;
+  failures += free_bytes() != before;
+}
+
 int main(int argc, char **argv)
 {
   cudaStream_t stream;
@@ -67,6 +87,7 @@ int main(int argc, char **argv)
     third_place(stream);
     pinned_place();
     pool_place(stream);
+    beside_a_neighbour();
     if (churn) failures += churn();
   }
   printf("%d failures, %d from the plug-in\n", failures, churn != NULL);

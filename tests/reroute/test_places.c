@@ -12,7 +12,7 @@
 
 enum { ALLOC = 1, FREE = 2, DEVICE = 3, PINNED = 2 };
 enum { TIMES = 10, FIRST = 2 << 20, SECOND = 4 << 20, THIRD = 6 << 20, HOST = 8 << 20 };
-enum { POOL = 10 << 20, PLUGIN = 3 << 20 };
+enum { POOL = 10 << 20, PLUGIN = 3 << 20, SMALL = 1 << 17 };
 
 /* Writes "at=ID+0xOFFSET,..." of the stack of the calls of that kind (of frees: of blocks of that
  * size) in the run that was only recorded. */
@@ -164,6 +164,19 @@ START_TEST(nothing_is_recorded_unless_it_is_asked_for)
 }
 END_TEST
 
+/* The program compares: a page counts as free when none of its own blocks is left in it. */
+START_TEST(free_memory_is_the_programs_without_a_trace_too)
+{
+  char text[4096];
+  const char *place = fix_line("device", "placed", place_of(ALLOC, SMALL, 1));
+  ck_assert_str_eq(apply_lines(place, "")->err, "");
+  ck_assert_int_eq(cached(SMALL), TIMES - 1);
+  (void)snprintf(text, sizeof text, PROOF "%s\nend\n", place);
+  write_fixes(text);
+  ck_assert_str_eq(sh_status(0, "$WEIR run --apply fixes --sim -- " PLACED)->out, OUTPUT);
+}
+END_TEST
+
 START_TEST(the_preload_library_alone_applies_fixes_too)
 {
   char text[4096];
@@ -263,6 +276,7 @@ int main(void)
   tcase_add_test(t, a_free_does_not_wait_at_its_place_alone);
   tcase_add_test(t, a_pool_keeps_its_memory_where_the_file_has_its_place);
   tcase_add_test(t, nothing_is_recorded_unless_it_is_asked_for);
+  tcase_add_test(t, free_memory_is_the_programs_without_a_trace_too);
   tcase_add_test(t, the_preload_library_alone_applies_fixes_too);
   tcase_add_test(t, another_build_is_refused_in_a_message);
   tcase_add_test(t, a_place_that_is_gone_is_reported_once);
