@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /* `count` records of `size` bytes each, in order of the int64_t that is `key` bytes from a record's
- * begin; those with the same number stay in their order. False: nothing has changed, for want of
- * memory, or because the numbers are so few or so far apart that comparisons take less. */
+ * begin; those with the same number stay in their order. False: they are so few that comparisons take
+ * less, or memory is short: then they are in any order. */
 bool wr_sort_records(void *records, size_t count, size_t size, size_t key);
 
 #endif
