@@ -1,7 +1,6 @@
-/* pack.c: see pack.h. A row is the lengths of its numbers, of 0 to 8 bytes, two in a byte, and the numbers: differences,
- * which wrap around, so that no number of a trace is too large, with their sign in the lowest bit. Numbers are written and
- * read eight bytes at a time, and the place goes on by as many as count: no branch depends on a length. Behind each block
- * there is room for what is written and read too much. */
+/* pack.c: see pack.h. A row is a byte, and its numbers as differences to those of the row before, which wrap around so that no
+ * number of a trace is too large: in four bytes each where all of a row fit, which is mostly so, and else in eight. So a row is
+ * written and read with one branch. */
 #include "reports/findings/pack.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -13,44 +12,29 @@
 enum {
   IN_MEMORY = 2 << 20,
   KEYED_ROWS = 16, /* of a block, where rows are looked for */
-  NUMBER = 8,      /* bytes of one, at most, and those that are moved for it */
-  SIZES = 4,       /* bits of a length */
-  ROW = WR_PACK_COLUMNS * NUMBER + NUMBER /* bytes of one, at most */
+  NARROW = 4,      /* bytes of a number */
+  WIDE = 8,
+  ROW = 1 + WR_PACK_COLUMNS * WIDE /* bytes of one, at most */
 };
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-static size_t size_of(uint64_t number)
+/* Returns the end of the row. */
+static unsigned char *put_row(unsigned char *at, int64_t *last, const int64_t *row, int columns)
 {
-  size_t bits = 64 - (size_t)__builtin_clzll(number | 1);
-  return (bits + 7) / 8 - !number;
-}
-
-static size_t sizes_of_row(int columns)
-{
-  return (size_t)(columns + 1) / 2;
-}
-
-/* Returns the end of the row; up to NUMBER bytes after it are written too. The lengths come
- * last, over the bytes before the first number. */
-static unsigned char *put_row(unsigned char *row_at, int64_t *last, const int64_t *row, int columns)
-{
-  uint64_t sizes = 0, begin;
-  size_t head = sizes_of_row(columns);
-  unsigned char *at = row_at + head;
-  for (int i = 0; i < columns; i++) {
-    uint64_t far = (uint64_t)row[i] - (uint64_t)last[i];
+  uint64_t far[WR_PACK_COLUMNS], too_far = 0;
+  unsigned char *number = at + 1;
+  for (int i = 0; i < columns; i++, number += NARROW) {
+    far[i] = (uint64_t)row[i] - (uint64_t)last[i];
     last[i] = row[i];
-    far = far << 1 ^ (uint64_t)((int64_t)far >> 63);
-    size_t size = size_of(far);
-    memcpy(at, &far, NUMBER);
-    at += size;
-    sizes |= (uint64_t)size << i * SIZES;
+    memcpy(number, &(uint32_t){(uint32_t)far[i]}, NARROW);
+    too_far |= far[i] + (UINT64_C(1) << 31);
   }
-  memcpy(&begin, row_at, sizeof(begin));
-  begin = begin >> 8 * head << 8 * head | sizes;
-  memcpy(row_at, &begin, sizeof(begin));
-  return at;
+  bool wide = too_far >> 32;
+  *at = wide ? WIDE : NARROW;
+  if (!wide) return number;
+  memcpy(at + 1, far, (size_t)columns * WIDE);
+  return at + 1 + columns * WIDE;
 }
 
 static weir_status write_all(wr_pack *p, const char *beside)
@@ -77,7 +61,7 @@ static weir_status begin_block(wr_pack *p, int64_t first, const char *beside)
     return weir_fail(WEIR_ENOMEM, "keeping rows of findings: out of host memory");
   p->block[p->blocks++] = (wr_pack_block){.offset = p->in_file + p->used, .first = first};
   memset(p->last, 0, sizeof(p->last));
-  p->limit = p->used + WR_PACK_BLOCK - ROW - NUMBER;
+  p->limit = p->used + WR_PACK_BLOCK - ROW;
   return WEIR_OK;
 }
 
@@ -106,26 +90,18 @@ void wr_pack_free(wr_pack *p)
 
 static void read_row(wr_pack_reader *r)
 {
-  static const uint64_t masks[] = {0,
-                                   UINT64_MAX >> 56,
-                                   UINT64_MAX >> 48,
-                                   UINT64_MAX >> 40,
-                                   UINT64_MAX >> 32,
-                                   UINT64_MAX >> 24,
-                                   UINT64_MAX >> 16,
-                                   UINT64_MAX >> 8,
-                                   UINT64_MAX};
-  uint64_t sizes;
   int columns = r->pack->columns;
-  const unsigned char *at = r->at;
-  memcpy(&sizes, at, sizeof(sizes));
-  at += sizes_of_row(columns);
-  for (int i = 0; i < columns; i++, sizes >>= SIZES) {
+  bool narrow = *r->at == NARROW;
+  const unsigned char *at = r->at + 1;
+  for (int i = 0; narrow && i < columns; i++, at += NARROW) {
+    int32_t far;
+    memcpy(&far, at, NARROW);
+    r->v[i] = (int64_t)((uint64_t)r->v[i] + (uint64_t)(int64_t)far);
+  }
+  for (int i = 0; !narrow && i < columns; i++, at += WIDE) {
     uint64_t far;
-    memcpy(&far, at, NUMBER);
-    far &= masks[sizes & 15];
-    at += sizes & 15;
-    r->v[i] = (int64_t)((uint64_t)r->v[i] + (far >> 1 ^ (0 - (far & 1))));
+    memcpy(&far, at, WIDE);
+    r->v[i] = (int64_t)((uint64_t)r->v[i] + far);
   }
   r->at = at;
   r->left--;
@@ -133,7 +109,7 @@ static void read_row(wr_pack_reader *r)
 
 static weir_status read_file(wr_pack_reader *r, uint64_t offset, size_t bytes)
 {
-  if (!r->buffer && !(r->buffer = malloc(WR_PACK_BLOCK + NUMBER)))
+  if (!r->buffer && !(r->buffer = malloc(WR_PACK_BLOCK)))
     return weir_fail(WEIR_ENOMEM, "reading rows of findings: out of host memory");
   int wrong = wr_run_read(r->pack->file, r->buffer, bytes, offset);
   if (wrong) return weir_fail_errno(WEIR_EIO, wrong, "reading rows of findings back");

@@ -1,7 +1,6 @@
-/* pack.h: rows of whole numbers, kept one behind the other in a few bytes each, and read as often
- * as wanted: each number as its difference to the row before, in no more bytes than that needs.
- * Beyond a limit they lie in a file without a name in TMPDIR, so that memory is bounded however
- * many there are. */
+/* pack.h: rows of whole numbers, kept one behind the other, and read as often as wanted: each
+ * number as its difference to the row before, mostly in four bytes. Beyond a limit they lie in a
+ * file without a name in TMPDIR, so that memory is bounded however many there are. */
 #ifndef WEIR_REPORTS_PACK_H
 #define WEIR_REPORTS_PACK_H
 
