@@ -147,6 +147,9 @@ void wr_judge_redundant_object(wr_case *c);
 wr_big_limit wr_idle_object_limit(wr_case *c);
 wr_big_limit wr_redundant_object_limit(wr_case *c);
 
+/* judge_leaks.c */
+void wr_judge_leak(wr_case *c);
+
 /* judge_waits.c */
 void wr_judge_redundant_wait(wr_case *c);
 void wr_judge_wide_wait(wr_case *c);

@@ -24,6 +24,7 @@ static const struct {
               {"temporary-allocation", wr_judge_temporary_allocation},
               {"duplicate-transfer", wr_judge_duplicate_transfer},
               {"round-trip", wr_judge_round_trip},
+              {"leak", wr_judge_leak},
               {"unused-allocation", wr_judge_unused_allocation},
               {"unused-transfer", wr_judge_unused_transfer}};
 

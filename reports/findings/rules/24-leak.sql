@@ -6,6 +6,7 @@
 -- threshold: min_blocks 5 blocks
 -- threshold: min_epochs 5 eighths of the run
 -- holds: bytes
+-- judge: leak
 -- fix: Free it with cudaFree() when it is last used; what grows with the run ends in out of memory.
 WITH live AS (
   SELECT b.process, b.stack, b.alloc, b.bytes FROM block b JOIN process p ON p.id = b.process
