@@ -50,7 +50,10 @@ static const char *const column_names[COLUMNS] = {
     "event",   "cost_ns",  "saving_ns",        "bytes", "count", "certainty", "device", "removed",
     "related", "template", "related_saving_ns"};
 
-enum { CERTAINTIES = WR_POSSIBLE + 1 };
+enum {
+  CERTAINTIES = WR_POSSIBLE + 1,
+  MANY_THREADS = 8 /* times what a place has to do often: by so much in all it is a habit, too */
+};
 
 typedef struct place {
   wr_frame_name name;            /* owned */
@@ -65,6 +68,9 @@ typedef struct group { /* what becomes a finding, or a part of one */
   wr_certainty certainty;
   bool removed; /* by Weir's caches, in this run */
   uint64_t cost, saving, bytes, count;
+  int64_t thread;   /* that made the rows that came last, */
+  uint64_t turn;    /* so many operations, */
+  uint64_t most;    /* and the most that one thread made so far; of a rule with `often` */
   wr_spread spread; /* of savings */
   uint64_t slow_count, slow_ns;
   size_t limit; /* its place among the limits */
@@ -152,7 +158,7 @@ typedef struct wr_findings_pass {
   int64_t began; /* CLOCK_REALTIME, ns */
   bool quoted;   /* lines of source may be */
   /* of the rule that runs */
-  hash_map by_tally;
+  hash_map by_tally, by_thread; /* by_thread: of a group and a thread its operations */
   group *groups;
   tally *tallies;
   size_t group_count, group_capacity, tally_count, tally_capacity;
@@ -378,11 +384,32 @@ static void count_calls(search *x, const row *r)
   p->calls = capped_sum(p->calls, r->common->calls);
 }
 
+/* What the thread of the last rows made is counted with what it had made before. */
+static weir_status end_turn(search *x, group *g)
+{
+  uint64_t key = hash_mix(hash_mix(12, (uint64_t)(g - x->groups)), (uint64_t)g->thread);
+  uint64_t *made = hash_map_place(&x->by_thread, key, NULL);
+  if (!made) return no_memory(x);
+  *made = capped_sum(*made, g->turn);
+  if (*made > g->most) g->most = *made;
+  g->turn = 0;
+  return WEIR_OK;
+}
+
+static weir_status count_by_thread(search *x, group *g, const row *r)
+{
+  int64_t thread = r->common ? r->common->thread : 0;
+  weir_status s = g->turn && g->thread != thread ? end_turn(x, g) : WEIR_OK;
+  g->thread = thread;
+  g->turn = capped_sum(g->turn, r->count);
+  return s;
+}
+
 static weir_status add_row(search *x, const wr_rule *rule, const row *r)
 {
   size_t at = 0;
   group *g = group_of(x, r, &at);
-  if (!g) return no_memory(x);
+  if (!g || (rule->often && count_by_thread(x, g, r))) return no_memory(x);
   count_calls(x, r);
   g->cost = capped_sum(g->cost, r->cost), g->saving = capped_sum(g->saving, r->saving);
   g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
@@ -584,19 +611,23 @@ static void set_slow_apart(search *x, group *g)
   x->limits[g->limit].least = slow.least, x->limits[g->limit].median = slow.median;
 }
 
-/* By how often a place does what was found, and how often it makes the call without. False: it is no finding. */
+/* By how often a place does what was found, and how often it makes the call without. What each of a few threads does
+ * once, as when it ends, none does as a habit. False: it is no finding. */
 static bool judge_place(search *x, const wr_rule *rule, group *g)
 {
   const place *p = &x->places[g->place];
-  if (!g->removed && g->count < (uint64_t)rule->often) g->certainty = WR_POSSIBLE;
+  uint64_t habit = g->most > g->count / MANY_THREADS ? g->most : g->count / MANY_THREADS;
+  if (!g->removed && habit < (uint64_t)rule->often) g->certainty = WR_POSSIBLE;
   return (double)p->found * 100 >= (double)rule->mostly * (double)p->calls;
 }
 
 static weir_status finish_groups(search *x, const wr_rule *rule)
 {
   weir_status s = WEIR_OK;
-  for (size_t i = 0; i < x->group_count; i++)
+  for (size_t i = 0; i < x->group_count; i++) {
     set_slow_apart(x, &x->groups[i]);
+    if (!s && x->groups[i].turn) s = end_turn(x, &x->groups[i]);
+  }
   for (size_t i = 0; i < x->tally_count; i++) {
     group *g = &x->groups[x->tallies[i].group];
     const tally *t = &x->tallies[i];
@@ -803,6 +834,7 @@ static void forget_groups(search *x)
   for (size_t i = 0; i < x->group_count; i++)
     wr_spread_free(&x->groups[i].spread);
   hash_map_free(&x->by_tally);
+  hash_map_free(&x->by_thread);
   x->group_count = x->tally_count = 0;
 }
 

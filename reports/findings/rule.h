@@ -7,7 +7,8 @@
  *   -- severity: high                   high, medium or low
  *   -- certainty: likely                certain, likely or possible, unless a row says otherwise
  *   -- threshold: min_bytes 65536 bytes a number by name, with its unit: :min_bytes in the SQL
- *   -- often: 8                         at fewer operations of a place it is possible only
+ *   -- often: 8                         at fewer operations of a place by one thread, and fewer than
+ *                                       8 times as many in all, it is possible only
  *   -- mostly: 50                       where fewer of a hundred calls by the stacks in question are found, the
  *                                       place needs the call, and is left out
  *   -- queued: device                   with device times its savings follow one another on a device

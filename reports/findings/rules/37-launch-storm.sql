@@ -14,13 +14,13 @@
 -- fix: Put the loop into the kernel, or capture the launches once as a graph and launch that: each launch takes
 --      some microseconds of the host and of the device, whatever the kernel does.
 WITH brief AS MATERIALIZED (
-  SELECT s.*, t.process, t.stack,
+  SELECT s.*, t.thread, t.stack,
          (SELECT sum(d."end" - d.start) FROM device_work d CROSS JOIN event_row e ON e.id = d.event
           WHERE d.event BETWEEN s.event AND s.last AND e.template = s.template) AS worked
   FROM storm s CROSS JOIN template t ON t.id = s.template
   WHERE s.launches >= :min_launches AND s.span <= s.total * CASE WHEN s.threads <= :few THEN :long ELSE :short END),
 often AS (
-  SELECT *, count(*) OVER (PARTITION BY process, stack) AS storms, span * launches / total AS ns FROM brief)
+  SELECT *, count(*) OVER (PARTITION BY thread, stack) AS storms, span * launches / total AS ns FROM brief)
 SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
        (CASE WHEN NOT waited THEN launch_ns WHEN worked THEN max(ns - worked, launch_ns)
              WHEN span <= total * :short THEN ns ELSE launch_ns END)
