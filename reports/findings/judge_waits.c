@@ -233,6 +233,28 @@ static bool has_waited_since(wr_case *c, int64_t event, int64_t queued, int64_t 
   return false;
 }
 
+/* A copy that returns when it is done. */
+static bool has_waited(const wr_common *copy)
+{
+  return (copy->flags & (WEIR_EVF_ASYNC | WEIR_EVF_IMPLICIT_SYNC)) == WEIR_EVF_IMPLICIT_SYNC;
+}
+
+/* Another thread queued the last of what this call waits for, and its own has queued nothing since it waited: the device
+ * is kept by the others. */
+static bool waits_for_others(wr_case *c, int64_t event, int64_t queued, int64_t thread)
+{
+  const wr_call_row *last = queued ? wr_case_call(c, queued) : NULL;
+  if (!last || last->common->thread == thread) return false;
+  for (int64_t id = event - 1; id > event - BACK; id--) {
+    const wr_call_row *e = wr_case_call(c, id);
+    if (!e || e->common->thread != thread) continue;
+    int kind = e->common->kind;
+    if (e->common->asked || (kind == WEIR_EV_COPY && has_waited(e->common))) return true;
+    if (kind == WEIR_EV_COPY || kind == WEIR_EV_MEMSET || kind == WEIR_EV_LAUNCH) return false;
+  }
+  return true;
+}
+
 void wr_judge_hidden_wait(wr_case *c)
 {
   int64_t min_ns = wr_case_limit(c, "min_ns"), own_ns = wr_case_limit(c, "own");
@@ -241,8 +263,10 @@ void wr_judge_hidden_wait(wr_case *c)
     bool pending = h->duration >= min_ns && wr_case_wait_bits(c, h->event) & WR_WAIT_PENDING;
     const wr_wait_row *w = pending ? wr_case_wait(c, h->event) : NULL;
     if (!w || waits_for_a_copy(c, w)) continue;
-    int64_t process = wr_case_common(c, h->template)->process;
-    bool unsure = h->duration < own_ns && has_waited_since(c, h->event, w->other, process);
+    const wr_common *t = wr_case_common(c, h->template);
+    int64_t queued = w->other;
+    bool unsure = (h->duration < own_ns && has_waited_since(c, h->event, queued, t->process)) ||
+                  waits_for_others(c, h->event, queued, t->thread);
     wr_case_find(c, &(wr_found){.event = h->event,
                                 .template = h->template,
                                 .cost = h->duration,
