@@ -1,4 +1,6 @@
 /* judge_blocks.c: the judges (judge.h) of the largest blocks of memory, by what the walk has seen of each (big_blocks.h). */
+#include <stdio.h>
+#include "core/trace/event.h"
 #include "reports/findings/judge.h"
 
 /* The first `most` of the blocks within the limit, but for those that others may use. Returns how many. */
@@ -29,12 +31,40 @@ wr_big_limit wr_idle_object_limit(wr_case *c)
                         wr_case_limit(c, "share")};
 }
 
-/* Of a share of the run, with the peak in it. */
+/* Of a share of the run. */
 static bool is_idle(const wr_case *c, const wr_big_block *b, int64_t share)
 {
   const wr_idle_time *i = &b->longest;
-  return (double)(i->next - i->since) >= (double)c->duration * 0.01 * (double)share &&
-         b->peak_at >= i->since && b->peak_at <= i->next;
+  return (double)(i->next - i->since) >= (double)c->duration * 0.01 * (double)share;
+}
+
+/* The most bytes of its device that live at the beginning of the time, in its middle or right before its end. */
+static int64_t level_of(wr_case *c, const wr_big_block *b)
+{
+  char sql[640];
+  int64_t level = 0, since = b->longest.since, next = b->longest.next;
+  int64_t middle = since + (next - since) / 2, last = next - 1;
+  (void)snprintf(
+      sql, sizeof(sql),
+      "SELECT ifnull(max(ifnull(sum(b), 0), ifnull(sum(m), 0), ifnull(sum(l), 0)), 0) FROM"
+      " (SELECT CASE WHEN start <= %lld AND until > %lld THEN bytes END AS b,"
+      " CASE WHEN start <= %lld AND until > %lld THEN bytes END AS m,"
+      " CASE WHEN start <= %lld AND until > %lld THEN bytes END AS l"
+      " FROM (SELECT k.bytes, k.start, ifnull(k.\"end\", ifnull(p.\"end\", %lld)) AS until"
+      " FROM block k JOIN main.process p ON p.id = k.process"
+      " WHERE k.mem = %d AND NOT k.registered AND k.device = %d))",
+      (long long)since, (long long)since, (long long)middle, (long long)middle, (long long)last,
+      (long long)last, (long long)c->duration, WEIR_MEM_DEVICE, b->device);
+  if (!c->status) c->status = wr_db_number(c->db, sql, &level);
+  return level;
+}
+
+/* Meanwhile the device's memory was at its peak, or near it. */
+static bool is_wanted(wr_case *c, const wr_big_block *b, int64_t percent)
+{
+  const wr_idle_time *i = &b->longest;
+  if (b->peak_at >= i->since && b->peak_at <= i->next) return true;
+  return (double)level_of(c, b) >= (double)b->peak * 0.01 * (double)percent;
 }
 
 /* One of the launches meanwhile may use it. Those that are known to be handed other memory may only
@@ -53,7 +83,7 @@ void wr_judge_idle_object(wr_case *c)
   const wr_big_limit limit = wr_idle_object_limit(c);
   int64_t bytes_unsure = wr_case_limit(c, "bytes_unsure"),
           percent_unsure = wr_case_limit(c, "percent_unsure"),
-          operations = wr_case_limit(c, "operations");
+          operations = wr_case_limit(c, "operations"), level = wr_case_limit(c, "level");
   size_t count = choose(c, &limit, wr_case_limit(c, "most"), big);
   for (size_t i = 0; i < count; i++) {
     const wr_big_block *b = big[i];
@@ -62,6 +92,7 @@ void wr_judge_idle_object(wr_case *c)
                  (double)b->bytes >= (double)b->peak * 0.01 * (double)percent_unsure;
     if (!is_idle(c, b, limit.share) || (int64_t)b->longest.operations < operations) continue;
     if (unsure && (b->longest.upload || !large)) continue;
+    if (!is_wanted(c, b, level)) continue;
     wr_case_find(c, &(wr_found){.event = b->alloc,
                                 .bytes = (int64_t)b->bytes,
                                 .certainty = unsure              ? WR_POSSIBLE

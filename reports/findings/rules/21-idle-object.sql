@@ -11,6 +11,7 @@
 -- threshold: share 50 percent of the run
 -- threshold: operations 64 copies, memsets, kernels and graphs of the process meanwhile
 -- threshold: most 8 blocks
+-- threshold: level 90 percent of the peak, which the device's memory reaches meanwhile
 -- fix: Allocate it where it is used first and free it behind the last use, or move it to the host
 --      meanwhile; where kernels ran, look whether one of them uses it.
 -- judge: idle-object
@@ -43,7 +44,14 @@ longest AS MATERIALIZED (
   SELECT b.*, g.since, g.next, g.upload, max(g.next - g.since) AS idle
   FROM gap g JOIN big b ON b.alloc = g.alloc WHERE g.next IS NOT NULL GROUP BY g.alloc),
 idle AS MATERIALIZED (
-  SELECT * FROM longest WHERE idle >= :duration_ns * 0.01 * :share AND peak_at BETWEEN since AND next),
+  SELECT * FROM longest WHERE idle >= :duration_ns * 0.01 * :share),
+moment AS (
+  SELECT alloc, device, since AS time FROM idle UNION ALL SELECT alloc, device, since + (next - since) / 2 FROM idle
+  UNION ALL SELECT alloc, device, next - 1 FROM idle),
+level AS (
+  SELECT m.alloc, sum(k.bytes) AS bytes FROM moment m JOIN block k ON k.device = m.device AND k.mem = $DEVICE AND NOT k.registered
+  JOIN process p ON p.id = k.process
+  WHERE k.start <= m.time AND ifnull(k."end", ifnull(p."end", :duration_ns)) > m.time GROUP BY m.alloc, m.time),
 worked AS MATERIALIZED (
   SELECT i.alloc, count(*) AS operations,
          sum(t.kind IN ($LAUNCH, $CALL) AND (
@@ -58,4 +66,6 @@ SELECT i.alloc AS event, i.bytes AS bytes,
        CASE WHEN w.launches THEN 'possible' ELSE 'certain' END AS certainty
 FROM idle i JOIN worked w ON w.alloc = i.alloc
 WHERE w.operations >= :operations
+  AND (i.peak_at BETWEEN i.since AND i.next
+       OR EXISTS (SELECT 1 FROM level l WHERE l.alloc = i.alloc AND l.bytes >= i.peak * 0.01 * :level))
   AND (NOT w.launches OR (NOT i.upload AND i.bytes >= :bytes_unsure AND i.bytes >= i.peak * 0.01 * :percent_unsure))

@@ -14,13 +14,13 @@ static void use_memory(char *p)
 
 /* ---- idle-object ----------------------------------------------------------------------------- */
 
-/* A block is held from the start; what comes after is copies within the device, into it or not. */
+/* A block is held, and the device's memory at its peak, from the start; what comes after is copies within the device, into it
+ * or not. */
 static void hold_block(int used)
 {
-  char *held;
+  char *held, *p = device_memory(2 * PIECE);
   CHECK(cudaMalloc((void **)&held, BYTES)); /* WASTE idle-object */
   CHECK(cudaMemset(held, 0, BYTES));
-  char *p = device_memory(2 * PIECE);
   for (int i = 0; i < 10 * TIMES; i++)
     CHECK(cudaMemcpy(used ? held : p, p + PIECE, PIECE, cudaMemcpyDeviceToDevice));
   CHECK(cudaFree(p));
