@@ -135,12 +135,19 @@ static void count_bounces(wr_case *c, hash_map *at)
   }
 }
 
+/* What it takes: of one that returns before it is made, what the link does. */
+static int64_t time_of_copy(const wr_call_row *e, int64_t link)
+{
+  int64_t own = e->common->flags & WEIR_EVF_ASYNC ? wr_over(e->bytes, link) : 0;
+  return own > e->duration ? own : e->duration;
+}
+
 /* Of hashed copies it is known what came back, which the SELECT looks at. */
 void wr_judge_through_the_host(wr_case *c)
 {
   hash_map at = {0};
   int64_t min_times = wr_case_limit(c, "min_times"), hashed = 1;
-  int64_t slowest = wr_case_limit(c, "slowest");
+  int64_t slowest = wr_case_limit(c, "slowest"), link = wr_case_limit(c, "link");
   if (wr_db_has_table(c->db, "copy_hash") && !c->status)
     c->status = wr_db_number(c->db, "SELECT EXISTS(SELECT 1 FROM main.copy_hash)", &hashed);
   c->declines = hashed != 0;
@@ -154,11 +161,12 @@ void wr_judge_through_the_host(wr_case *c)
     int64_t times = (int64_t)(*place >> 32), brief = (int64_t)(*place & UINT32_MAX);
     if (times < min_times) continue;
     const wr_wait_row *w = wr_case_wait(c, s->event);
-    int64_t own = w && w->pending ? wr_over(back.bytes, slowest) : back.duration;
+    int64_t takes = time_of_copy(&back, link);
+    int64_t own = w && w->pending ? wr_over(back.bytes, slowest) : takes;
     wr_case_find(c, &(wr_found){.event = s->event,
                                 .template = back.common->id,
-                                .cost = back.duration,
-                                .saving = wr_least(back.duration, own),
+                                .cost = takes,
+                                .saving = wr_least(takes, own),
                                 .bytes = back.bytes,
                                 .related = s->earlier,
                                 .certainty = brief * 2 >= times ? WR_LIKELY : WR_POSSIBLE});

@@ -9,11 +9,13 @@
 -- threshold: min_times 4 times
 -- threshold: max_gap 20000 ns
 -- threshold: slowest 5 bytes a ns, of a copy that had to wait for other work as well
+-- threshold: link 25 bytes a ns, of an asynchronous copy, which returns before it is made
 -- fix: Where the host does not change the bytes, copy from device to device: cudaMemcpyPeerAsync()
 --      to another one, nothing at all or cudaMemcpyAsync() on the same.
 -- judge: through-the-host
 WITH bounce AS (
-  SELECT p.event, p.earlier, e.template, e.duration, e.bytes, w.pending, count(*) OVER place AS times,
+  SELECT p.event, p.earlier, e.template, e.bytes, w.pending, count(*) OVER place AS times,
+         CASE WHEN t.flags & $ASYNC THEN max(e.duration, e.bytes / :link) ELSE e.duration END AS duration,
          sum(e.start - o.start - o.duration <= :max_gap AND (e.start - o.start - o.duration) * 50 < e.bytes)
            OVER place AS short
   FROM sent_back p CROSS JOIN event_row e ON e.id = p.event CROSS JOIN template t ON t.id = e.template
