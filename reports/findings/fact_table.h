@@ -46,6 +46,9 @@
   X(BRIEF_RESULT, brief_result, false, event, next, host_ns, template, duration, bytes)                           \
   X(DEVICE_TURN, device_turn, false, event, next, template, duration)                                            \
   X(WHOLE_COPY, whole_copy, false, event, to_alloc, from_alloc, copied_out, template, duration, bytes)           \
+  N(COPIED_ONCE, copied_once, 2, alloc, free, copy, template, alloc_ns, free_ns, bytes, copied)                   \
+  X(POLLED, polled, false, event, template, polls, asked_ns, span_ns)                                             \
+  X(SCALAR_STEP, scalar_step, false, event, wait, gap, template, duration, launches, crossed)                     \
   X(CODE_LOADED, code_loaded, false, event, template, duration)                                                  \
   X(HASH_STEP, hash_step, false, event, template, start, duration, bytes, payload, place, source, writes)
 /* clang-format on */

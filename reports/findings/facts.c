@@ -10,6 +10,7 @@
 #include "reports/findings/handle_facts.h"
 #include "reports/findings/hash_facts.h"
 #include "reports/findings/move_facts.h"
+#include "reports/findings/once_facts.h"
 #include "reports/findings/step_facts.h"
 #include "reports/findings/storm_facts.h"
 #include "reports/findings/stream_facts.h"
@@ -18,6 +19,8 @@
 enum {
   MOST_HELD = 1 << 20,   /* allocations that have not returned */
   MOST_EVENTS = 1 << 20, /* events that were waited for */
+  LEAST_POLLS = 64,      /* in a row, that are a fact */
+  NOT_READY = 600,       /* of a poll */
   BATCH = 32             /* calls that are looked at together */
 };
 
@@ -150,6 +153,7 @@ static void count_use(wr_common *t, const wr_fact_call *c)
 static weir_status see_free(pass *p, wr_process_state *x, const wr_common *t, const wr_fact_call *c)
 {
   weir_status st = wr_move_free(&p->moves, x, c);
+  if (!st && x->once_count) st = wr_once_free(&p->f->tables, x, c);
   if (!st) st = wr_block_free(&p->blocks, x, t, c);
   return st ? st : wr_block_own(x, t, c);
 }
@@ -169,6 +173,8 @@ static weir_status see_memory(pass *p, wr_process_state *x, const wr_common *t,
   if (t->what & WR_FREES) return see_free(p, x, t, c);
   if (t->what & WR_IS_MOVE && !(t->what & WR_CAPTURED)) return see_move(p, x, t, c);
   weir_status st = t->what & WR_OWNS ? wr_block_own(x, t, c) : WEIR_OK;
+  if (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_PINNED && t->what & WR_OWNS)
+    wr_once_alloc(x, t, c);
   return t->what & WR_ALLOCATES && !st ? wr_block_alloc(&p->blocks, x, t, c) : st;
 }
 
@@ -180,6 +186,7 @@ static weir_status see_call(pass *p, wr_common *t, const wr_fact_call *c)
   count_use(t, c);
   if (t->what & (WR_IS_USE | WR_IS_MOVE)) st = wr_block_use(&p->blocks, x, t, c);
   if (st || !(t->what & WR_SUCCEEDED)) return st;
+  if (x->once_count && t->kind == WEIR_EV_COPY) wr_once_copy(x, t, c);
   x->reads += (t->what & WR_READS) != 0;
   x->reads_or_frees += (t->what & (WR_READS | WR_FREES)) != 0;
   x->writes += (t->what & WR_WRITES) != 0;
@@ -268,11 +275,21 @@ static void find_keys(const pass *p, wr_fact_call *c)
   wr_records_fetch(&p->moves.alike, c->again);
 }
 
+/* A row is many questions: as many as its bytes, and one; `b`: ns until the last of them returned. */
+static weir_status see_polls(pass *p, const wr_common *t, const wr_fact_call *c)
+{
+  bool sane = c->bytes >= LEAST_POLLS - 1 && c->bytes <= INT64_MAX / 2 && c->b <= INT64_MAX / 2;
+  if (!sane) return WEIR_OK;
+  int64_t span = c->duration > (int64_t)c->b ? c->duration : (int64_t)c->b;
+  return ADD(p, POLLED, c->id, t->id, (int64_t)c->bytes + 1, c->duration, span);
+}
+
 /* What does not ask for memory: it need not wait for allocations that have not returned. */
 static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c)
 {
   thread_state *h = t->of_thread;
   bool loads = t->object == WR_HANDLE_MODULE && !t->ends;
+  if (t->what & WR_POLLS) return see_polls(p, t, c);
   if (loads) {
     weir_status st = ADD(p, CODE_LOADED, c->id, t->id, c->duration);
     if (st) return st;
@@ -292,7 +309,7 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   if (p->hashes.hash.count && t->what & WR_SUCCEEDED)
     st = wr_hash_take(&p->hashes, t->of_process, t, c);
   if (!st && t->what & WR_STEPS) st = wr_step_take(&p->f->tables, &h->step, t, c);
-  if (!st && t->what & (WR_ORDERS | WR_OBJECT)) st = take_begun(p, t, c);
+  if (!st && t->what & (WR_ORDERS | WR_OBJECT | WR_POLLS)) st = take_begun(p, t, c);
   if (st || !(t->what & WR_LOOKED_AT)) return st;
   if (p->held_count && is_before(&p->held[0], &begun)) st = use_held(p, &begun);
   if (st || t->kind != WEIR_EV_ALLOC) return st ? st : see_call(p, t, c);
@@ -329,6 +346,12 @@ weir_status wr_facts_take(void *context, const wr_event *e)
   return p->taken == BATCH ? take_batch(p) : WEIR_OK;
 }
 
+static weir_status end_process(pass *p, wr_process_state *x)
+{
+  weir_status st = wr_block_end(&p->blocks, x);
+  return st ? st : wr_once_end(&p->f->tables, x);
+}
+
 static weir_status end_all(pass *p)
 {
   weir_status st = WEIR_OK;
@@ -338,7 +361,7 @@ static weir_status end_all(pass *p)
     if (!st) st = wr_storm_end(&p->storms, &h->storm);
   }
   for (size_t i = 0; !st && i < p->processes.count; i++)
-    st = wr_block_end(&p->blocks, p->processes.state[i]);
+    st = end_process(p, p->processes.state[i]);
   if (!st) st = wr_move_facts_end(&p->moves);
   if (!st) st = wr_thread_facts_end(&p->orders);
   if (!st) st = wr_handle_facts_end(&p->handles);
@@ -393,6 +416,8 @@ static uint32_t what_it_is(const wr_common *t, const wr_template *x, bool times)
   if (x->succeeded) what |= WR_SUCCEEDED;
   if (x->done && orders) what |= WR_ORDERS;
   if (t->object) what |= WR_OBJECT;
+  if (t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_QUERY && x->status == NOT_READY)
+    what |= WR_POLLS;
   if (captured) what |= WR_CAPTURED;
   if (times) what |= WR_TIMES;
   if (times || for_event || t->giving || t->kind == WEIR_EV_RESET) what |= WR_SELDOM;

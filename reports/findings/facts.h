@@ -38,13 +38,14 @@ typedef enum wr_what {
   WR_OWNS = 1 << 9,      /* memory begins to be the process's, or to be page-locked, or no longer */
   WR_UP = 1 << 10,       /* copy to a device */
   WR_BACK = 1 << 11,     /* copy to the host */
-  WR_FROM_HOST = 1 << 12,  /* copy of host memory */
-  WR_TIMES = 1 << 13,      /* it asks how long it was between two events */
-  WR_SELDOM = 1 << 14,     /* that, a wait for an event, a reset, or memory is given away */
-  WR_ORDERS = 1 << 15,     /* it succeeded, is not captured, and queues something or waits */
-  WR_OBJECT = 1 << 16,     /* it makes or ends an object */
-  WR_STEPS = 1 << 17,      /* step_facts.h looks at it */
-  WR_SETS_DEVICE = 1 << 18 /* it makes a device the thread's current one */
+  WR_FROM_HOST = 1 << 12,   /* copy of host memory */
+  WR_TIMES = 1 << 13,       /* it asks how long it was between two events */
+  WR_SELDOM = 1 << 14,      /* that, a wait for an event, a reset, or memory is given away */
+  WR_ORDERS = 1 << 15,      /* it succeeded, is not captured, and queues something or waits */
+  WR_OBJECT = 1 << 16,      /* it makes or ends an object */
+  WR_STEPS = 1 << 17,       /* step_facts.h looks at it */
+  WR_SETS_DEVICE = 1 << 18, /* it makes a device the thread's current one */
+  WR_POLLS = 1 << 19 /* questions whether work is complete, one behind the other: it was not */
 } wr_what;
 
 /* What the calls of a row of `template` have in common. What each call needs comes first. */

@@ -12,6 +12,14 @@ typedef struct wr_upload { /* a copy to a device */
   uint32_t before; /* an earlier one to the same address, its place + 1; 0 none */
 } wr_upload;
 
+typedef struct wr_once {       /* page-locked memory, of which one copy was made at most */
+  int64_t alloc, template, ns; /* ns: of the allocation */
+  int64_t copy;                /* 0: none yet */
+  uint64_t address, bytes, copied;
+} wr_once;
+
+enum { WR_ONCE_BLOCKS = 16 /* that are followed of a process */ };
+
 typedef struct wr_born { /* an allocation; alloc 0: freed again */
   int64_t alloc;
   uint64_t bytes;
@@ -40,8 +48,10 @@ typedef struct wr_process_state {
   wr_given given;
   wr_ranges apart;    /* page-locked memory that no copy has touched: kernels may */
   wr_ranges combined; /* page-locked memory that is write-combined */
-  bool shares;        /* it has memory that host and kernels both touch, or may */
-  wr_upload *upload;  /* owned: those since the last read */
+  wr_once once[WR_ONCE_BLOCKS];
+  size_t once_count;
+  bool shares;       /* it has memory that host and kernels both touch, or may */
+  wr_upload *upload; /* owned: those since the last read */
   size_t upload_count, upload_capacity;
   uint64_t upload_reads; /* as `reads`, when the first of them came */
   uint64_t upload_round; /* how often they were forgotten */

@@ -64,6 +64,57 @@ static weir_status end_turns(wr_fact_tables *tables, wr_step_state *h, const wr_
   return st;
 }
 
+/* ---- numbers that the host waits for --------------------------------------------------------- */
+
+/* A copy of a few bytes to the host: it waits by itself, or the thread's next call does. */
+static void begin_scalar(wr_step_state *h, const wr_common *t, const wr_fact_call *c)
+{
+  bool waits = !(t->flags & WEIR_EVF_ASYNC) || t->flags & WEIR_EVF_IMPLICIT_SYNC;
+  h->scalar = (wr_scalar){.event = c->id,
+                          .template = t->id,
+                          .duration = c->duration,
+                          .end = waits ? c->time + c->duration : 0,
+                          .launches = h->launches,
+                          .first = h->first_launch,
+                          .again = h->again,
+                          .crossed = h->crossed};
+  h->launches = h->again = h->crossed = 0;
+}
+
+/* The host launches more, some time after it had the number. Where a launch was made several times before, the number is not
+ * asked for in each step. */
+static weir_status end_scalar(wr_fact_tables *tables, wr_step_state *h, const wr_fact_call *c)
+{
+  const wr_scalar s = h->scalar;
+  h->scalar.event = 0;
+  if (!s.end || s.again != 1) return WEIR_OK;
+  const int64_t v[] = {s.event,    s.wait,     c->time - s.end, s.template,
+                       s.duration, s.launches, s.crossed};
+  return wr_fact_add(tables, WR_FACT_SCALAR_STEP, v);
+}
+
+/* A call that queues something or waits. */
+static weir_status see_scalar(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                              const wr_fact_call *c)
+{
+  weir_status st = WEIR_OK;
+  bool copy = t->kind == WEIR_EV_COPY, crosses = t->what & (WR_UP | WR_BACK);
+  if (copy && t->what & WR_BACK && c->bytes <= WR_SCALAR_BYTES) {
+    begin_scalar(h, t, c);
+  } else if (t->kind == WEIR_EV_SYNC) {
+    bool first = h->scalar.event && !h->scalar.end && t->asked;
+    if (first) h->scalar.wait = c->id, h->scalar.end = c->time + c->duration;
+    if (first) h->scalar.duration += c->duration;
+  } else if (t->kind == WEIR_EV_LAUNCH) {
+    if (h->scalar.event) st = end_scalar(tables, h, c);
+    if (!h->launches++) h->first_launch = t->id;
+    h->again += h->first_launch == t->id;
+  } else {
+    h->crossed += copy && crosses;
+  }
+  return st;
+}
+
 weir_status wr_step_take(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
                          const wr_fact_call *c)
 {
@@ -71,6 +122,7 @@ weir_status wr_step_take(wr_fact_tables *tables, wr_step_state *h, const wr_comm
   if (c->time + c->duration > h->until) h->until = c->time + c->duration;
   if (t->what & WR_SETS_DEVICE) return take_device(tables, h, t, c);
   weir_status st = end_turns(tables, h, c);
+  if (!st && t->what & WR_ORDERS) st = see_scalar(tables, h, t, c);
   bool moves = t->what & WR_IS_MOVE && !(t->what & WR_CAPTURED);
   if (!moves || t->kind != WEIR_EV_COPY || !(t->what & WR_SUCCEEDED)) return st;
   if (t->what & WR_FROM_HOST) use_result(h, c);

@@ -7,8 +7,9 @@
 #include "reports/findings/facts.h"
 
 enum {
-  WR_RESULTS = 16,       /* destinations that are remembered of a thread */
-  WR_RESULT_BYTES = 4096 /* of a copy to the host, at least, that counts as one */
+  WR_RESULTS = 16,        /* destinations that are remembered of a thread */
+  WR_RESULT_BYTES = 4096, /* of a copy to the host, at least, that counts as one */
+  WR_SCALAR_BYTES = 64    /* of one of a number or a few, at most */
 };
 
 typedef struct wr_result { /* copy to the host */
@@ -17,13 +18,23 @@ typedef struct wr_result { /* copy to the host */
   int64_t own; /* as `own` of the thread, when it was made */
 } wr_result;
 
+/* A few bytes that came to the host, and what came before it since the one before. */
+typedef struct wr_scalar {
+  int64_t event, template, duration; /* event 0: none */
+  int64_t wait, end;              /* wait 0: it waits by itself; end: of what waited, 0 not yet */
+  int64_t launches, first, again; /* since: launches, the template of the first, launches of that */
+  int64_t crossed;                /* larger copies between host and device */
+} wr_scalar;
+
 /* What is remembered of a thread. Zero-initialised it has called nothing. */
 typedef struct wr_step_state {
   wr_result result[WR_RESULTS];      /* by a hash of their addresses */
   int64_t own, until;                /* ns so far between calls; end of the last call */
   int64_t set, set_template, set_ns; /* the last call, where it set the device; 0: it did not */
   uint64_t device, device_before;    /* 1 more than is set, and was before `set`; 0: unknown */
-  bool turns;                        /* two calls and more end with `set` */
+  wr_scalar scalar;                  /* the last of the thread's */
+  int64_t launches, first_launch, again, crossed; /* as there, since it */
+  bool turns;                                     /* two calls and more end with `set` */
 } wr_step_state;
 
 /* The thread's next call, in order of time. Errors: EIO, ENOMEM. */

@@ -59,6 +59,7 @@ static const struct expected {
     {"handle_churn", 20, 2 * 19},
     {"asked_in_a_loop", 100, 99},
     {"copied_instead_of_swapped", 20, 20},
+    {"number_in_each_step", 40, 39},
     {"device_ping_pong", 12, 12 * 33 - 1},
     {"array_for_a_scalar", 20, BY_TIME},
     {"resized_allocation", 20, 19},

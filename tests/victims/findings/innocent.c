@@ -434,6 +434,36 @@ static void used_by_table(void)
   CHECK(cudaFree(state));
 }
 
+/* It is copied once, and read by kernels where it is. */
+static void copied_then_read(void)
+{
+  const size_t bytes = (size_t)64 << 20;
+  char *host = pinned_memory(bytes), *p = device_memory(bytes);
+  CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
+  for (int i = 0; i < TIMES; i++)
+    launch(NULL, as_floats(host), 64);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(host));
+}
+
+/* The device's memory is at its peak before; then a block waits, and most of the device is free. */
+static void idle_below_the_peak(void)
+{
+  char *much = device_memory((size_t)64 << 20);
+  launch(NULL, as_floats(much), 64);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(much));
+  char *state = device_memory((size_t)16 << 20), *p = device_memory(2 * BYTES);
+  CHECK(cudaMemset(state, 0, BYTES));
+  for (int i = 0; i < 2 * TIMES; i++) {
+    (void)usleep(SLOW_US);
+    CHECK(cudaMemcpy(p, p + BYTES, BYTES, cudaMemcpyDeviceToDevice));
+  }
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(state));
+}
+
 static cudaTextureObject_t texture_of(void *p, size_t bytes)
 {
   cudaTextureObject_t texture;
@@ -512,5 +542,7 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"handed-then-freed", handed_then_freed},
                               {"used-by-table", used_by_table},
                               {"used-by-texture", used_by_texture},
+                              {"copied-then-read", copied_then_read},
+                              {"idle-below-the-peak", idle_below_the_peak},
                               {"refused-by-quota", refused_by_quota},
                               {NULL, NULL}};

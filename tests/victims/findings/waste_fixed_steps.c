@@ -81,6 +81,44 @@ void array_for_a_scalar(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
+/* It is asked in each step, or in each tenth, how far it has come. */
+void number_in_each_step(int fixed, int times)
+{
+  float *p = used_memory(BYTES), left = 0;
+  begin_part();
+  for (int i = 1; i <= times; i++) {
+    launch(NULL, p, 64);
+    work_for(4000);
+    if (!fixed || i % 10 == 0) CHECK(cudaMemcpy(&left, p, sizeof(left), cudaMemcpyDeviceToHost));
+    if (left < 0) break;
+  }
+  end_part();
+  CHECK(cudaFree(p));
+}
+
+/* Each round has a table of its own, which is uploaded once. */
+void pinned_for_one_copy(int fixed, int times)
+{
+  const size_t bytes = (size_t)16 * BYTES;
+  char *p = (char *)used_memory(bytes), *table = NULL;
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (fixed)
+      table = malloc(bytes);
+    else
+      CHECK(cudaMallocHost((void **)&table, bytes));
+    if (!table) exit(1);
+    memset(table, i, bytes);
+    CHECK(cudaMemcpy(p, table, bytes, cudaMemcpyHostToDevice));
+    if (fixed)
+      free(table);
+    else
+      CHECK(cudaFreeHost(table));
+  }
+  end_part();
+  CHECK(cudaFree(p));
+}
+
 void resized_allocation(int fixed, int times)
 {
   size_t most = 2 * (size_t)BYTES;

@@ -98,6 +98,34 @@ static void pinned_churn_twin(void)
     CHECK(cudaFreeHost(p[i]));
 }
 
+/* ---- pinned-for-one-copy --------------------------------------------------------------------- */
+
+/* A table is uploaded, once or in two parts, by turns with kernels. */
+static void upload_table(int parts)
+{
+  size_t bytes = (size_t)64 << 20, part = bytes / (size_t)parts;
+  char *p, *table = device_memory(bytes);
+  CHECK(cudaMallocHost((void **)&p, bytes)); /* WASTE pinned-for-one-copy */
+  for (int i = 0; i < 2; i++) {
+    size_t at = (size_t)(i % parts) * part;
+    p[at] = (char)i;
+    if (i < parts) CHECK(cudaMemcpy(table + at, p + at, part, cudaMemcpyHostToDevice));
+    launch(NULL, (float *)(void *)table, 64);
+  }
+  CHECK(cudaFreeHost(p));
+  CHECK(cudaFree(table));
+}
+
+static void pinned_for_one_copy(void)
+{
+  upload_table(1);
+}
+
+static void pinned_for_one_copy_twin(void)
+{
+  upload_table(2);
+}
+
 /* ---- graph-made-anew ------------------------------------------------------------------------- */
 
 /* `nodes` kernels in a graph (new). */
@@ -145,6 +173,8 @@ const waster memory_wasters[] = {
     {"unused-allocation", unused_allocation, unused_allocation_twin, NULL},
     {"leak", leak, leak_twin, NULL},
     {"pinned-churn", pinned_churn, pinned_churn_twin, NULL},
+    {"pinned-for-one-copy", pinned_for_one_copy, pinned_for_one_copy_twin,
+     "--sim=2,h100"}, /* what pinning takes, as a card has it */
     {"graph-made-anew", graph_made_anew, graph_made_anew_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };

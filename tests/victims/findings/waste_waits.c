@@ -166,11 +166,78 @@ static void wait_before_copy_twin(void)
   wait_and_copy(1);
 }
 
+/* ---- polled-in-a-loop ------------------------------------------------------------------------ */
+
+enum { POLLED_US = 20000, WORDS = 4096 };
+
+static void work_for_long(void *unused)
+{
+  (void)unused;
+  (void)usleep(POLLED_US);
+}
+
+/* Whether the work is complete is asked again at once, or after other work. */
+static void ask_until_complete(int work)
+{
+  static volatile int words[WORDS];
+  float *p = some_memory(4096);
+  cudaEvent_t done;
+  CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+  for (int i = 0; i < SLOW_TIMES; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaLaunchHostFunc(NULL, work_for_long, NULL));
+    CHECK(cudaEventRecord(done, NULL));
+    while (cudaEventQuery(done) == cudaErrorNotReady) /* WASTE polled-in-a-loop */
+      for (int k = 0; work && k < WORDS; k++)
+        words[k]++;
+    (void)cudaGetLastError();
+  }
+  CHECK(cudaEventDestroy(done));
+  CHECK(cudaFree(p));
+}
+
+static void polled_in_a_loop(void)
+{
+  ask_until_complete(0);
+}
+
+static void polled_in_a_loop_twin(void)
+{
+  ask_until_complete(1);
+}
+
+/* ---- number-in-each-step --------------------------------------------------------------------- */
+
+/* How far it has come is asked after each step, or after some. */
+static void ask_each_step(int steps)
+{
+  float *p = some_memory(4096), left = 0;
+  for (int i = 1; i <= TIMES * steps; i++) {
+    launch(NULL, p, 64);
+    if (i % steps) continue;
+    CHECK(cudaMemcpy(&left, p, 4, cudaMemcpyDeviceToHost)); /* WASTE number-in-each-step */
+    if (left < 0) break;
+  }
+  CHECK(cudaFree(p));
+}
+
+static void number_in_each_step(void)
+{
+  ask_each_step(1);
+}
+
+static void number_in_each_step_twin(void)
+{
+  ask_each_step(10);
+}
+
 const waster wait_wasters[] = {
     {"premature-wait", premature_wait, premature_wait_twin, NULL},
     {"wait-before-copy", wait_before_copy, wait_before_copy_twin, NULL},
     {"redundant-wait", redundant_wait, redundant_wait_twin, NULL},
     {"wide-wait", wide_wait, wide_wait_twin, NULL},
     {"hidden-wait", hidden_wait, hidden_wait_twin, NULL},
+    {"polled-in-a-loop", polled_in_a_loop, polled_in_a_loop_twin, NULL},
+    {"number-in-each-step", number_in_each_step, number_in_each_step_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
