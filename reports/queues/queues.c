@@ -1119,13 +1119,14 @@ static void end_context(wr_queues *m, context *x, const wr_queue_call *c)
   while (x->count) {
     uint32_t place = x->active[--x->count];
     queue *q = &m->queues[place];
+    bool pending = q->last > q->done;
     q->active = 0;
     q->done = q->last;
     q->done_bytes = q->bytes;
-    q->done_by = x->done_by = c->id;
+    if (pending) q->done_by = x->done_by = c->id;
     q->after.count = 0;
     q->after.any = q->outside = q->aside = false;
-    watch_done(m, place, c->end);
+    if (pending) watch_done(m, place, c->end);
   }
 }
 

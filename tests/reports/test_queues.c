@@ -740,6 +740,24 @@ START_TEST(a_reset_leaves_nothing_pending)
 }
 END_TEST
 
+/* B had no work, and what it waited for was complete before the reset. */
+START_TEST(a_reset_shows_nothing_of_a_stream_that_was_idle)
+{
+  begin_program();
+  create_stream(A, false);
+  create_stream(B, false);
+  launch(A);
+  record(E, A);
+  stream_wait(B, E);
+  sync_stream(A);
+  record_call("cudaDeviceReset", (trace_event){.kind = WEIR_EV_RESET});
+  sync_stream(B);
+  finish();
+  IS(1, REDUNDANT);
+  ck_assert_int_eq(detail(1, "covered_by"), -1);
+}
+END_TEST
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void call_for(int n, uint64_t at, uint64_t ns, trace_event e)
@@ -910,6 +928,7 @@ static void add_tests(TCase *t)
   tcase_add_test(t, captured_work_is_not_pending_and_a_graph_launch_is);
   tcase_add_test(t, a_context_is_waited_for_alone);
   tcase_add_test(t, a_reset_leaves_nothing_pending);
+  tcase_add_test(t, a_reset_shows_nothing_of_a_stream_that_was_idle);
   tcase_add_test(t, work_that_overlaps_a_wait_may_be_pending_before_and_after);
   tcase_add_test(t, two_threads_that_wait_at_once_both_wait);
   tcase_add_test(t, a_process_that_lacks_events_is_not_judged);
