@@ -1004,8 +1004,9 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* Calls that ask for the event at this moment may mean the earlier recording or this one. */
-static void upset_askers(wr_queues *m, uint32_t place)
+static bool upset_askers(wr_queues *m, uint32_t place)
 {
+  bool worked = true;
   for (size_t i = 0; m->events[place].askers && i < m->open_count; i++) {
     open_call *o = &m->open[m->opened[i]];
     if (o->event != place + 1) continue;
@@ -1015,7 +1016,9 @@ static void upset_askers(wr_queues *m, uint32_t place)
     q->after.any = true;
     for (size_t k = 0; k < q->after.count; k++)
       q->after.at[k].sure = 0, q->after.at[k].sure_bytes = 0;
+    activate(m, o->queue - 1, &worked);
   }
+  return worked;
 }
 
 /* The event has captured the set. */
@@ -1024,8 +1027,7 @@ static bool capture_in_event(wr_queues *m, const wr_queue_call *c, uint32_t queu
   uint32_t place = 0;
   event *e = event_of(m, c, &place);
   if (!e) return false;
-  upset_askers(m, place);
-  if (!wr_points_keep(&e->at, &m->set)) return false;
+  if (!upset_askers(m, place) || !wr_points_keep(&e->at, &m->set)) return false;
   e->queue = queue;
   e->busy_until = c->end;
   e->unseen = c->how & WR_HOW_UNSEEN;
@@ -1091,7 +1093,7 @@ static bool destroy_event(wr_queues *m, const wr_queue_call *c)
   if (!wr_grow(&m->unused, &m->unused_capacity, m->unused_count + 1, sizeof(*m->unused)))
     return false;
   wr_points_free(&m->events[*at].at);
-  upset_askers(m, (uint32_t)*at);
+  if (!upset_askers(m, (uint32_t)*at)) return false;
   m->unused[m->unused_count++] = (uint32_t)*at;
   hash_map_remove(&m->event_of, key);
   return true;

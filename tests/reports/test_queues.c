@@ -809,6 +809,32 @@ START_TEST(two_threads_that_wait_at_once_both_wait)
 }
 END_TEST
 
+/* Thread 1's stream may wait for the recording that began meanwhile, though it has no work. */
+START_TEST(a_stream_whose_event_is_recorded_meanwhile_may_wait_for_anything)
+{
+  const trace_event work = {
+      .kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel"), .stream = A};
+  const trace_event mark = {
+      .kind = WEIR_EV_EVENT, .api = synth_api("cudaEventRecord"), .a = E, .stream = A};
+  const trace_event follow = {.kind = WEIR_EV_SYNC,
+                              .api = synth_api("cudaStreamWaitEvent"),
+                              .sync_type = WEIR_SYNC_STREAM_WAIT,
+                              .a = E,
+                              .stream = B};
+  const trace_event wait = {.kind = WEIR_EV_SYNC,
+                            .api = synth_api("cudaDeviceSynchronize"),
+                            .sync_type = WEIR_SYNC_CONTEXT};
+  begin_program();
+  call_for(0, 100, 10, mark);
+  call_for(1, 200, 1000, follow);
+  call_for(0, 300, 10, work);
+  call_for(0, 400, 10, mark);
+  call_for(0, 500, 10, wait);
+  finish();
+  IS(0, UNKNOWN);
+}
+END_TEST
+
 /* ---- traces ---------------------------------------------------------------------------------- */
 
 START_TEST(a_process_that_lacks_events_is_not_judged)
@@ -931,6 +957,7 @@ static void add_tests(TCase *t)
   tcase_add_test(t, a_reset_shows_nothing_of_a_stream_that_was_idle);
   tcase_add_test(t, work_that_overlaps_a_wait_may_be_pending_before_and_after);
   tcase_add_test(t, two_threads_that_wait_at_once_both_wait);
+  tcase_add_test(t, a_stream_whose_event_is_recorded_meanwhile_may_wait_for_anything);
   tcase_add_test(t, a_process_that_lacks_events_is_not_judged);
   tcase_add_test(t, a_trace_that_is_added_to_is_judged_anew);
   tcase_add_test(t, a_report_says_which_waits_an_earlier_one_had_covered);
