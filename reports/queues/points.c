@@ -39,6 +39,7 @@ static void take_in(wr_point *to, const wr_point *p)
 
 bool wr_points_join(wr_points *set, const wr_point *p, size_t *hint)
 {
+  if (wr_points_have(set, p->queue, p->sure, p->may, hint)) return true;
   size_t at = *hint = place_of(set, p->queue, *hint);
   if (at < set->count && set->at[at].queue == p->queue) {
     take_in(&set->at[at], p);

@@ -28,6 +28,17 @@ typedef struct wr_points {
   bool any; /* it may be anything besides: there were too many, or it was not seen */
 } wr_points;
 
+/* Whether there is a point in that queue, as far on as these numbers. *hint: as below. */
+static inline bool wr_points_have(const wr_points *set, uint32_t queue, uint64_t sure, uint64_t may,
+                                  size_t *hint)
+{
+  size_t at = *hint;
+  if (at < set->count && set->at[at].queue < queue) at++;
+  if (at >= set->count || set->at[at].queue != queue) return false;
+  *hint = at;
+  return set->at[at].sure >= sure && set->at[at].may >= may;
+}
+
 /* Adds a point; one in the same queue takes in what is further on. *hint: from 0, as the point
  * before left it; quick where queues ascend. False: out of memory. */
 bool wr_points_join(wr_points *set, const wr_point *p, size_t *hint);

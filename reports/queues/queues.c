@@ -7,8 +7,10 @@
  *
  * Points are joined: of two in one queue the further one has it all. So what may be pending in a
  * whole context is all of its queues, whatever these wait for, as long as that is in the context
- * too: `outside` and `aside` mark the queues of which it need not be. Nearly all waits are judged
- * so, by one look at each queue in which something may be pending.
+ * too: `outside` and `aside` mark the queues of which it need not be, and the contexts that have
+ * such queues. Nearly all waits are judged so, by one look at each queue in which something may be
+ * pending. An action that waits for the other side of the default stream's rule looks at what has
+ * changed there since the queue's last one.
  *
  * A call is *open* from its start until the pass has come by its end. What other threads' open
  * calls do may come before or after what a call does: `may` has it, `sure` has not. What a wait
@@ -20,7 +22,11 @@
 #include "reports/base/util.h"
 #include "reports/queues/points.h"
 
-enum { OPEN_MOST = 512, NO_NUMBER = 255 };
+enum {
+  OPEN_MOST = 512,
+  NO_NUMBER = 255,
+  FEW_QUEUES = 30 /* which wait for no more than 4 * WR_POINTS_MOST points of each other */
+};
 #define NO_QUEUE UINT32_MAX
 
 typedef struct queue {
@@ -35,11 +41,14 @@ typedef struct queue {
   uint64_t done, done_bytes;
   int64_t done_by; /* row of the wait that showed it */
   wr_points after;
-  bool outside;       /* `after` may have points in queues of other contexts */
-  bool aside;         /* ... in queues on neither side of the default stream's rule */
-  uint64_t followed;  /* changes on the other side of the default stream's rule that `after` has */
-  uint16_t open_call; /* the first of the open calls that change it, from 1 */
-  size_t active;      /* place in its context's list, from 1; 0: nothing is pending */
+  bool outside;      /* `after` may have points in queues of other contexts */
+  bool aside;        /* ... in queues on neither side of the default stream's rule */
+  uint64_t followed; /* changes on the other side of the default stream's rule that `after` has */
+  uint64_t has, has_surely; /* the same, where `after` has not lost any of it since; as sure ones */
+  uint64_t changed;         /* the context's blocking_changes at its own last one */
+  uint64_t pruned;          /* wr_queues.shown when nothing in `after` was complete */
+  uint16_t open_call;       /* the first of the open calls that change it, from 1 */
+  size_t active;            /* place in its context's list, from 1; 0: nothing is pending */
 } queue;
 
 typedef struct context {
@@ -49,7 +58,10 @@ typedef struct context {
   uint64_t legacy_changes, blocking_changes; /* from 1 */
   int64_t done_by;                           /* the latest of its queues */
   uint32_t open;                             /* open calls that change any of its queues */
-  uint8_t device;                            /* 255: not known */
+  uint32_t surely, maybe; /* queues in `active` for which its legacy queue waits, or may wait */
+  bool outside, aside;    /* a queue in `active` may have that; false: surely none has */
+  bool any;               /* ... may wait for anything besides */
+  uint8_t device;         /* 255: not known */
 } context;
 
 typedef struct event {
@@ -91,15 +103,6 @@ typedef struct
   uint64_t streams; /* wr_queues.streams at which `queue` was found */
 } caller;
 
-typedef struct context_sum { /* of the queues of a context in which something may be pending */
-  uint64_t calls;            /* wr_queues.calls at which it was made; 0: it has changed since */
-  uint32_t context;
-  uint32_t legacy;    /* from 1, not 0: only of this queue, and those that it waits for */
-  bool whole;         /* what is pending is all of these queues, and nothing besides */
-  bool any;           /* as of a set */
-  bool surely, maybe; /* some of what `legacy` waits for it surely waits for; some it may */
-} context_sum;
-
 struct wr_queues {
   wr_verdict_fn verdict;
   void *verdict_context;
@@ -118,16 +121,17 @@ struct wr_queues {
   size_t calling;  /* place of its process */
   size_t caller_count, caller_capacity;
   uint64_t streams; /* how often a stream's handle has become another's */
+  uint64_t shown;   /* how often operations have been shown to be complete */
   open_call open[OPEN_MOST];
   uint16_t opened[OPEN_MOST]; /* places in `open`; those after the first open_count are free */
   int64_t ends[OPEN_MOST];    /* of the first open_count of them */
   size_t open_count;
   int64_t next_end; /* the earliest of the open calls */
   uint64_t calls;
-  context_sum sum;
-  wr_points set; /* for one call */
-  size_t hint;   /* of what was joined to it last */
-  size_t joined; /* points that were, more than one a queue */
+  wr_wait_verdict judged; /* of the call that is taken */
+  wr_points set;          /* for one call */
+  size_t hint;            /* of what was joined to it last */
+  size_t joined;          /* points that were, more than one a queue */
 };
 
 static weir_status no_memory_to_judge(void)
@@ -159,18 +163,19 @@ static uint64_t key_of_object(int64_t kind, int64_t process, uint64_t what, uint
   return hash_mix(hash_mix(hash_mix((uint64_t)kind, (uint64_t)process), what), thread);
 }
 
+static caller *new_caller(wr_queues *m, uint32_t number)
+{
+  if (!wr_grow(&m->callers, &m->caller_capacity, (size_t)number + 1, sizeof(caller))) return NULL;
+  memset(m->callers + m->caller_count, 0, (m->caller_capacity - m->caller_count) * sizeof(caller));
+  m->caller_count = m->caller_capacity;
+  return &m->callers[number];
+}
+
 /* Who calls; NULL: the call has no number, or it is out of memory. */
-static caller *find_caller(wr_queues *m, const wr_queue_call *c)
+static inline caller *find_caller(wr_queues *m, const wr_queue_call *c)
 {
   if (!c->caller) return NULL;
-  if (c->caller >= m->caller_count) {
-    if (!wr_grow(&m->callers, &m->caller_capacity, (size_t)c->caller + 1, sizeof(caller)))
-      return NULL;
-    memset(m->callers + m->caller_count, 0,
-           (m->caller_capacity - m->caller_count) * sizeof(caller));
-    m->caller_count = m->caller_capacity;
-  }
-  return &m->callers[c->caller];
+  return c->caller < m->caller_count ? &m->callers[c->caller] : new_caller(m, c->caller);
 }
 
 static process *find_process(wr_queues *m, int64_t row)
@@ -193,8 +198,11 @@ static process *calling_process(const wr_queues *m)
 static bool find_calling_process(wr_queues *m, const wr_queue_call *c)
 {
   caller *known = m->caller;
-  const process *p =
-      known && known->process ? &m->processes[known->process - 1] : find_process(m, c->process);
+  if (known && known->process) {
+    m->calling = known->process - 1;
+    return true;
+  }
+  const process *p = find_process(m, c->process);
   if (!p) return false;
   m->calling = (size_t)(p - m->processes);
   if (known) known->process = (uint32_t)m->calling + 1;
@@ -213,7 +221,7 @@ static bool look_for_context(wr_queues *m, const wr_queue_call *c, uint32_t *pla
   return true;
 }
 
-static bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+static inline bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
   caller *known = m->caller;
   if (known && known->context)
@@ -259,16 +267,20 @@ static bool look_for_queue(wr_queues *m, const wr_queue_call *c, uint32_t *place
   return !made || init_queue(m, c, *place);
 }
 
-/* The queue of the call's stream, made where it is new. */
-static bool queue_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+static bool find_queue(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 {
   caller *known = m->caller;
-  if (known && known->queue && known->streams == m->streams) {
-    *place = known->queue - 1;
-    return true;
-  }
   if (!look_for_queue(m, c, place)) return false;
   if (known) known->queue = *place + 1, known->streams = m->streams;
+  return true;
+}
+
+/* The queue of the call's stream, made where it is new. */
+static inline bool queue_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
+{
+  const caller *known = m->caller;
+  if (!known || !known->queue || known->streams != m->streams) return find_queue(m, c, place);
+  *place = known->queue - 1;
   return true;
 }
 
@@ -296,23 +308,40 @@ static event *event_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 
 /* ---- what is pending ------------------------------------------------------------------------- */
 
-static void activate(wr_queues *m, uint32_t place, bool *worked)
+static bool begin_active(wr_queues *m, uint32_t place)
 {
   queue *q = &m->queues[place];
   context *x = &m->contexts[q->context];
-  if (q->active) return;
-  if (!wr_grow(&x->active, &x->capacity, x->count + 1, sizeof(*x->active))) {
-    *worked = false;
-    return;
-  }
+  if (!wr_grow(&x->active, &x->capacity, x->count + 1, sizeof(*x->active))) return false;
   x->active[x->count++] = place;
   q->active = x->count;
+  x->outside |= q->outside;
+  x->aside |= q->aside;
+  x->any |= q->after.any;
+  x->surely += q->blocking;
+  x->maybe += q->may_block && !q->blocking;
+  return true;
+}
+
+/* Something may be pending in the queue. False: out of memory. */
+static inline bool activate(wr_queues *m, uint32_t place)
+{
+  return m->queues[place].active || begin_active(m, place);
+}
+
+/* Of a queue that leaves its context's list. */
+static void note_retired(context *x, queue *q)
+{
+  x->surely -= q->blocking;
+  x->maybe -= q->may_block && !q->blocking;
+  q->active = 0;
 }
 
 /* Drops what is complete of what the queue waits for. */
-static void prune(wr_queues *m, queue *q)
+static void prune_all(const wr_queues *m, queue *q)
 {
   size_t kept = 0;
+  q->pruned = m->shown;
   for (size_t i = 0; i < q->after.count; i++) {
     if (q->after.at[i].may <= m->queues[q->after.at[i].queue].done) continue;
     if (kept != i) q->after.at[kept] = q->after.at[i];
@@ -320,6 +349,11 @@ static void prune(wr_queues *m, queue *q)
   }
   q->after.count = kept;
   if (!kept) q->outside = q->aside = false;
+}
+
+static inline void prune(const wr_queues *m, queue *q)
+{
+  if (!q->after.count || q->pruned != m->shown) prune_all(m, q);
 }
 
 static bool queue_is_idle(wr_queues *m, queue *q)
@@ -338,43 +372,63 @@ static bool retire_queue(wr_queues *m, uint32_t place)
   uint32_t moved = x->active[--x->count];
   x->active[q->active - 1] = moved;
   m->queues[moved].active = q->active;
-  q->active = 0;
+  note_retired(x, q);
   return true;
 }
 
-/* Other threads' open calls change it. */
-static bool contended(const wr_queues *m, uint32_t place, int32_t thread)
+/* An open call of another thread, from that one on, of those that change the same queue. */
+static bool others_change(const wr_queues *m, uint16_t at, int32_t thread)
 {
-  for (uint16_t at = m->queues[place].open_call; at; at = m->open[at - 1].next)
+  for (; at; at = m->open[at - 1].next)
     if (m->open[at - 1].thread != thread) return true;
   return false;
 }
 
-/* All of a queue: the operations up to the first that another thread's open call may not have put
- * there yet are sure. */
-static wr_point whole_queue(const wr_queues *m, uint32_t place, int32_t thread)
+/* Other threads' open calls change it. */
+static inline bool contended(const wr_queues *m, uint32_t place, int32_t thread)
+{
+  uint16_t at = m->queues[place].open_call;
+  return at && others_change(m, at, thread);
+}
+
+/* The operations up to the first that another thread's open call may not have put there yet are
+ * sure. */
+static void lessen_sure(const wr_queues *m, wr_point *p, uint16_t at, int32_t thread)
+{
+  for (; at; at = m->open[at - 1].next) {
+    const open_call *o = &m->open[at - 1];
+    if (o->thread == thread || o->number > p->sure) continue;
+    p->sure = o->number - 1;
+    p->sure_bytes = o->bytes_before;
+  }
+}
+
+/* All of a queue. */
+static inline wr_point whole_queue(const wr_queues *m, uint32_t place, int32_t thread)
 {
   const queue *q = &m->queues[place];
   wr_point p = {place, q->last, q->last, q->bytes, q->bytes, q->youngest, q->result, q->source};
-  for (uint16_t at = q->open_call; at; at = m->open[at - 1].next) {
-    const open_call *o = &m->open[at - 1];
-    if (o->thread == thread || o->number > p.sure) continue;
-    p.sure = o->number - 1;
-    p.sure_bytes = o->bytes_before;
-  }
+  if (q->open_call) lessen_sure(m, &p, q->open_call, thread);
   return p;
 }
 
-static bool join_point(wr_queues *m, wr_points *set, const wr_point *from, bool sure)
+static bool join_new(wr_queues *m, wr_points *set, const wr_point *from, uint64_t done, bool sure)
 {
-  const queue *q = &m->queues[from->queue];
-  if (from->may <= q->done) return true;
-  m->joined++;
-  if (sure && from->sure >= q->done) return wr_points_join(set, from, &m->hint);
+  if (sure && from->sure >= done) return wr_points_join(set, from, &m->hint);
   wr_point p = *from;
-  p.sure = q->done;
-  p.sure_bytes = q->done_bytes;
+  p.sure = done;
+  p.sure_bytes = m->queues[from->queue].done_bytes;
   return wr_points_join(set, &p, &m->hint);
+}
+
+static inline bool join_point(wr_queues *m, wr_points *set, const wr_point *from, bool sure)
+{
+  uint64_t done = m->queues[from->queue].done;
+  if (from->may <= done) return true;
+  m->joined++;
+  uint64_t surely = sure && from->sure > done ? from->sure : done;
+  return wr_points_have(set, from->queue, surely, from->may, &m->hint) ||
+         join_new(m, set, from, done, sure);
 }
 
 /* Joins what waits in a queue, and for what, but for points in queue `but`. */
@@ -406,35 +460,39 @@ static void empty_set(wr_queues *m)
   m->joined = m->hint = 0;
 }
 
-static void sum_queue(const queue *q, context_sum *to, size_t *points)
-{
-  to->any |= q->after.any;
-  to->whole &= !q->outside && !(to->legacy && q->aside);
-  *points += 1 + q->after.count;
-}
-
-/* `legacy`: the place, from 1, of the context's legacy default stream, where it is about that and
- * what it waits for. Where the sum is not whole a set has to be made, as add_context() does it. */
-static const context_sum *sum_context(wr_queues *m, uint32_t of, uint32_t legacy)
+/* Of each of the context's queues, where some may wait for others outside. */
+static bool look_whether_whole(wr_queues *m, uint32_t of, uint32_t legacy)
 {
   context *x = &m->contexts[of];
-  context_sum *sum = &m->sum;
-  size_t points = 0;
-  if (sum->calls == m->calls && sum->context == of && sum->legacy == legacy) return sum;
-  *sum = (context_sum){.calls = m->calls, .context = of, .legacy = legacy, .whole = true};
-  if (legacy) sum_queue(&m->queues[legacy - 1], sum, &points);
-  for (size_t i = 0; sum->whole && i < x->count;) {
+  const queue *l = legacy ? &m->queues[legacy - 1] : NULL;
+  bool outside = false, aside = false, whole = !l || !(l->outside || l->aside);
+  size_t points = l ? 1 + l->after.count : 0;
+  for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
     if (retire_queue(m, place)) continue;
     const queue *q = &m->queues[place];
     i++;
-    if (legacy && (!q->may_block || place + 1 == legacy)) continue;
-    sum_queue(q, sum, &points);
-    sum->surely |= q->blocking;
-    sum->maybe |= !q->blocking;
+    outside |= q->outside;
+    aside |= q->aside;
+    if (l && !q->may_block && q != l) continue;
+    whole &= !q->outside && !(l && q->aside);
+    if (q != l) points += 1 + q->after.count;
   }
-  sum->whole &= !(legacy && points > 4 * WR_POINTS_MOST);
-  return sum;
+  x->outside = outside;
+  x->aside = aside;
+  return whole && !(l && points > 4 * WR_POINTS_MOST);
+}
+
+/* Whether what is pending in a context is all of its queues, and nothing besides. `legacy`: the
+ * place, from 1, of its legacy default stream, where it is about that and what it waits for. If
+ * not, a set has to be made, as add_context() does it. */
+static inline bool is_whole(wr_queues *m, uint32_t of, uint32_t legacy)
+{
+  const context *x = &m->contexts[of];
+  const queue *l = legacy ? &m->queues[legacy - 1] : NULL;
+  if (!x->outside && !l) return true;
+  if (!x->outside && !x->aside && x->count <= FEW_QUEUES && !l->outside && !l->aside) return true;
+  return look_whether_whole(m, of, legacy);
 }
 
 /* All that is pending in a context; `blocking`: in the streams that the legacy default stream waits
@@ -489,17 +547,20 @@ static void begin_after(wr_queues *m, uint32_t place, int32_t thread)
   queue *q = &m->queues[place];
   prune(m, q);
   if (!q->after.count || !contended(m, place, thread)) return;
+  q->has = q->has_surely = 0;
   for (size_t i = 0; i < q->after.count; i++)
     q->after.at[i].sure = 0, q->after.at[i].sure_bytes = 0;
 }
 
 static bool end_after(wr_queues *m, uint32_t place)
 {
-  bool worked = true;
   queue *q = &m->queues[place];
-  wr_points_cut(&q->after);
-  if (q->after.count || q->after.any) activate(m, place, &worked);
-  return worked;
+  context *x = &m->contexts[q->context];
+  if (q->after.count > WR_POINTS_MOST) wr_points_cut(&q->after);
+  x->outside |= q->outside;
+  x->aside |= q->aside;
+  x->any |= q->after.any;
+  return !(q->after.count || q->after.any) || activate(m, place);
 }
 
 /* Where the points lie that a queue has come to wait for. */
@@ -513,33 +574,40 @@ static void note_places(wr_queues *m, queue *q, const wr_points *points)
 }
 
 /* All of the queues that the legacy stream waits for, as they are. */
-static bool follow_whole(wr_queues *m, const context_sum *sum, uint32_t place, bool sure)
+static bool follow_whole(wr_queues *m, queue *q, bool sure)
 {
-  const context *x = &m->contexts[sum->context];
-  queue *q = &m->queues[place];
-  m->hint = 0;
-  for (size_t i = 0; i < x->count; i++) {
-    const queue *y = &m->queues[x->active[i]];
-    if (!y->may_block || y->last <= y->done) continue;
+  context *x = &m->contexts[q->context];
+  bool any = q->after.any;
+  size_t hint = 0;
+  for (size_t i = 0; i < x->count;) {
+    uint32_t place = x->active[i];
+    const queue *y = &m->queues[place];
+    if (y->last <= y->done && retire_queue(m, place)) continue;
+    i++;
+    any |= y->after.any;
+    if (!y->may_block) continue;
+    q->after.any |= y->after.any;
     bool surely = sure && y->blocking;
-    wr_point p = {x->active[i], surely ? y->last : y->done,
-                  y->last,      surely ? y->bytes : y->done_bytes,
-                  y->bytes,     y->youngest,
-                  y->result,    y->source};
-    if (!wr_points_join(&q->after, &p, &m->hint)) return false;
+    if (y->last <= y->done || y->changed <= (surely ? q->has_surely : q->has)) continue;
+    wr_point p = {place,     surely ? y->last : y->done,
+                  y->last,   surely ? y->bytes : y->done_bytes,
+                  y->bytes,  y->youngest,
+                  y->result, y->source};
+    if (!wr_points_join(&q->after, &p, &hint)) return false;
   }
-  q->after.any |= sum->any;
-  return end_after(m, place);
+  x->any = any;
+  return true;
 }
 
 /* An action of the legacy stream waits for all streams that may block. */
 static bool follow_blocking(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
   queue *q = &m->queues[place];
-  const context_sum *sum = sum_context(m, q->context, place + 1);
-  bool alike = !sure || !sum->surely || (!sum->maybe && !m->contexts[q->context].open);
+  const context *x = &m->contexts[q->context];
+  bool whole = is_whole(m, q->context, place + 1);
+  bool alike = !sure || !x->surely || (!x->maybe && !x->open);
   begin_after(m, place, thread);
-  if (sum->whole && alike) return follow_whole(m, sum, place, sure);
+  if (whole && alike) return follow_whole(m, q, sure) && end_after(m, place);
   empty_set(m);
   m->joined = q->after.count + (q->last > q->done);
   if (!add_context(m, q->context, thread, sure, true)) return false;
@@ -564,27 +632,51 @@ static bool follow_legacy(wr_queues *m, uint32_t place, int32_t thread, bool sur
   return end_after(m, place);
 }
 
-/* An action in the queue waits for the other side. */
-static bool follow_rule(wr_queues *m, uint32_t place, int32_t thread, bool sure)
+/* The same has been followed before, and nothing has changed: it would make no difference. */
+static bool has_followed(const wr_queues *m, uint32_t place, int32_t thread, bool sure,
+                         uint64_t changes)
 {
+  const queue *q = &m->queues[place];
+  const context *x = &m->contexts[q->context];
+  if ((sure ? q->has_surely : q->has) != changes) return false;
+  bool any = q->legacy ? x->any : m->queues[x->legacy - 1].after.any;
+  return !any && !contended(m, place, thread);
+}
+
+static bool follow_changes(wr_queues *m, uint32_t place, int32_t thread, bool sure,
+                           uint64_t changes)
+{
+  bool worked = true;
   queue *q = &m->queues[place];
   const context *x = &m->contexts[q->context];
-  uint64_t changes = q->legacy ? x->blocking_changes : x->legacy_changes;
-  if (nothing_on_other_side(m, q) || q->followed == changes) return true;
-  bool worked =
-      q->legacy ? follow_blocking(m, place, thread, sure) : follow_legacy(m, place, thread, sure);
+  if (!has_followed(m, place, thread, sure, changes)) {
+    worked =
+        q->legacy ? follow_blocking(m, place, thread, sure) : follow_legacy(m, place, thread, sure);
+    q->has = q->after.any ? 0 : changes;
+    if (sure && !x->open) q->has_surely = q->has;
+  }
   q->followed = sure && !m->open_count ? changes : 0;
   return worked;
 }
 
-static void note_change(wr_queues *m, uint32_t place)
+/* An action in the queue waits for the other side. */
+static inline bool follow_rule(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
   const queue *q = &m->queues[place];
+  const context *x = &m->contexts[q->context];
+  uint64_t changes = q->legacy ? x->blocking_changes : x->legacy_changes;
+  return q->followed == changes || nothing_on_other_side(m, q) ||
+         follow_changes(m, place, thread, sure, changes);
+}
+
+static inline void note_change(wr_queues *m, uint32_t place)
+{
+  queue *q = &m->queues[place];
   context *x = &m->contexts[q->context];
   if (q->legacy)
     x->legacy_changes++;
   else if (q->may_block)
-    x->blocking_changes++;
+    q->changed = ++x->blocking_changes;
 }
 
 /* ---- open calls ------------------------------------------------------------------------------ */
@@ -600,6 +692,7 @@ static void complete_shown(wr_queues *m, const open_call *o)
     const done_point *p = &o->shows[i];
     queue *q = &m->queues[p->queue];
     if (p->number <= q->done) continue;
+    m->shown++;
     q->done = p->number;
     q->done_bytes = p->bytes;
     q->done_by = m->contexts[q->context].done_by = o->id;
@@ -608,7 +701,6 @@ static void complete_shown(wr_queues *m, const open_call *o)
   }
 }
 
-/* What the queue waited for and was not seen is complete, too. */
 static void clear_any(wr_queues *m, uint32_t place)
 {
   m->queues[place].after.any = false;
@@ -616,7 +708,7 @@ static void clear_any(wr_queues *m, uint32_t place)
 }
 
 /* It changes its queue no more. */
-static void leave_queue(wr_queues *m, open_call *o)
+static inline void leave_queue(wr_queues *m, open_call *o)
 {
   queue *q = &m->queues[o->queue - 1];
   m->contexts[q->context].open--;
@@ -627,13 +719,9 @@ static void leave_queue(wr_queues *m, open_call *o)
   if (o->next) m->open[o->next - 1].before = o->before;
 }
 
-static void close_call(wr_queues *m, open_call *o)
+/* What the queue or the context that it covers waited for and was not seen is complete, too. */
+static void clear_covered(wr_queues *m, const open_call *o)
 {
-  m->sum.calls = 0;
-  if (o->queue) leave_queue(m, o);
-  if (o->event) m->events[o->event - 1].askers--;
-  complete_shown(m, o);
-  if (o->calls != m->calls) return; /* something was called meanwhile */
   if (o->clear_queue) clear_any(m, o->clear_queue - 1);
   for (size_t i = 0; o->clear_context && i < m->contexts[o->clear_context - 1].count; i++) {
     queue *q = &m->queues[m->contexts[o->clear_context - 1].active[i]];
@@ -641,72 +729,63 @@ static void close_call(wr_queues *m, open_call *o)
   }
 }
 
-static void close_at(wr_queues *m, size_t i)
+/* What else than the queue that it changes the call is about. */
+static void end_call(wr_queues *m, open_call *o)
+{
+  if (o->event) m->events[o->event - 1].askers--;
+  complete_shown(m, o);
+  if (o->calls == m->calls) clear_covered(m, o); /* nothing was called meanwhile */
+}
+
+static inline void close_at(wr_queues *m, size_t i)
 {
   uint16_t closed = m->opened[i];
-  close_call(m, &m->open[closed]);
+  open_call *o = &m->open[closed];
+  if (o->queue) leave_queue(m, o);
+  if (o->event || o->shown || o->clear_queue || o->clear_context) end_call(m, o);
   size_t last = --m->open_count;
   m->opened[i] = m->opened[last];
   m->ends[i] = m->ends[last];
   m->opened[last] = closed;
 }
 
-/* A bit for each of the first open calls, up to 64, that ended by then. */
-static uint64_t ended_calls(const wr_queues *m, int64_t time)
-{
-  uint64_t ended = 0;
-  for (size_t i = 0; i < m->open_count && i < 64; i++)
-    ended |= (uint64_t)(m->ends[i] <= time) << i;
-  return ended;
-}
-
-/* ... where there are no more than 64. The last call takes the place of one that is closed. */
-static void close_few(wr_queues *m, int64_t time)
-{
-  for (uint64_t ended = ended_calls(m, time); ended;) {
-    int at = __builtin_ctzll(ended);
-    uint64_t last = UINT64_C(1) << (m->open_count - 1);
-    bool last_ended = ended & last;
-    close_at(m, (size_t)at);
-    ended &= ended - 1;
-    if (last_ended && m->open_count > (size_t)at) ended = (ended & ~last) | UINT64_C(1) << at;
-  }
-}
-
-static void close_many(wr_queues *m, int64_t time)
-{
-  for (size_t i = 0; i < m->open_count;)
-    if (m->ends[i] <= time)
-      close_at(m, i);
-    else
-      i++;
-}
-
 /* Closes the calls that ended by then. */
-static void close_until(wr_queues *m, int64_t time)
+static void close_ended(wr_queues *m, int64_t time)
 {
   int64_t next = INT64_MAX;
-  if (!m->open_count || m->next_end > time) return;
-  if (m->open_count <= 64)
-    close_few(m, time);
-  else
-    close_many(m, time);
-  for (size_t i = 0; i < m->open_count; i++)
-    next = m->ends[i] < next ? m->ends[i] : next;
+  for (size_t i = 0; i < m->open_count;) {
+    int64_t end = m->ends[i];
+    if (end <= time) {
+      close_at(m, i);
+      continue;
+    }
+    next = end < next ? end : next;
+    i++;
+  }
   m->next_end = next;
 }
 
-static open_call *begin_call(wr_queues *m, const wr_queue_call *c)
+static inline void close_until(wr_queues *m, int64_t time)
+{
+  if (m->next_end <= time) close_ended(m, time);
+}
+
+static void close_earliest(wr_queues *m)
 {
   size_t first = 0;
-  if (m->open_count == OPEN_MOST) { /* more threads at once: the one to end first has ended */
-    for (size_t i = 1; i < m->open_count; i++)
-      if (m->ends[i] < m->ends[first]) first = i;
-    close_at(m, first);
-  }
-  if (!m->open_count || c->end < m->next_end) m->next_end = c->end;
-  m->ends[m->open_count] = c->end;
-  open_call *o = &m->open[m->opened[m->open_count++]];
+  for (size_t i = 1; i < m->open_count; i++)
+    if (m->ends[i] < m->ends[first]) first = i;
+  close_at(m, first);
+}
+
+static inline open_call *begin_call(wr_queues *m, const wr_queue_call *c)
+{
+  /* More threads at once: the one to end first has ended. */
+  if (m->open_count == OPEN_MOST) close_earliest(m);
+  size_t at = m->open_count++;
+  if (!at || c->end < m->next_end) m->next_end = c->end;
+  m->ends[at] = c->end;
+  open_call *o = &m->open[m->opened[at]];
   o->end = c->end;
   o->id = c->id;
   o->thread = c->thread;
@@ -719,15 +798,14 @@ static open_call *begin_call(wr_queues *m, const wr_queue_call *c)
   return o;
 }
 
-static open_call *begin_change(wr_queues *m, const wr_queue_call *c, uint32_t place)
+static inline open_call *begin_change(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
   open_call *o = begin_call(m, c);
   queue *q = &m->queues[place];
-  uint16_t number = (uint16_t)(o - m->open + 1);
   o->queue = place + 1;
   o->next = q->open_call;
-  if (o->next) m->open[o->next - 1].before = number;
-  q->open_call = number;
+  q->open_call = (uint16_t)(o - m->open + 1);
+  if (o->next) m->open[o->next - 1].before = q->open_call;
   m->contexts[q->context].open++;
   return o;
 }
@@ -783,9 +861,9 @@ static uint32_t context_place(wr_queues *m, const wr_queue_call *c)
   return at ? (uint32_t)*at + 1 : 0;
 }
 
-static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_wait_verdict *v)
+/* Of operations of the queue up to the one that the point has, those that may be pending. */
+static void count_pending(const queue *q, const wr_point *p, uint32_t own, wr_wait_verdict *v)
 {
-  const queue *q = &m->queues[p->queue];
   if (p->may <= q->done) return;
   v->pending = true;
   v->operations += p->may - q->done;
@@ -797,63 +875,81 @@ static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_
   v->before_legacy &= (q->legacy || q->blocking) && q->context + 1 == own;
 }
 
-static void count_queue(const wr_queues *m, uint32_t place, uint32_t own, wr_wait_verdict *v)
-{
-  const queue *q = &m->queues[place];
-  wr_point whole = {.queue = place,
-                    .may = q->last,
-                    .may_bytes = q->bytes,
-                    .youngest = q->youngest,
-                    .result = q->result,
-                    .source = q->source};
-  count_point(m, &whole, own, v);
-}
-
-/* Known: the process's waits can be judged. */
-static void begin_verdict(const wr_queues *m, const wr_queue_call *c, wr_wait_verdict *v)
+/* Known: the process's waits can be judged. `own`: the queue that the call is work in, from 1. */
+static inline wr_wait_verdict *begin_verdict(wr_queues *m, const wr_queue_call *c, uint32_t own)
 {
   const process *p = calling_process(m);
+  wr_wait_verdict *v = &m->judged;
   v->id = c->id;
   v->call = c;
   v->known = !p->incomplete;
   if (p->peer_queue && m->queues[p->peer_queue - 1].done < p->peer_number) v->known = false;
+  v->pending = false;
+  v->operations = v->bytes = v->stream = 0;
+  v->streams = 0;
+  v->youngest = v->covered_by = 0;
+  v->narrower = WR_NARROWER_NONE;
+  v->host = 0;
   v->before_legacy = true;
+  v->points = NULL;
+  v->own_queue = own;
+  v->own_number = own ? m->queues[own - 1].last + 1 : 0;
+  return v;
 }
 
-static weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int64_t done_by,
-                               wr_wait_verdict *v)
+static weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int64_t done_by)
 {
+  wr_wait_verdict *v = &m->judged;
   if (v->known && !v->pending) v->covered_by = done_by;
   if (c->act == WR_ACT_SYNC_CONTEXT && v->streams == 1) v->narrower = WR_NARROWER_STREAM;
   return m->verdict(m->verdict_context, v);
 }
 
 /* Of the set, which is what the call waits for. */
-static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, wr_wait_verdict v)
+static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, uint32_t own_queue)
 {
-  begin_verdict(m, c, &v);
-  v.points = &m->set;
-  v.known = v.known && !m->set.any;
-  uint32_t own = v.known && m->set.count ? context_place(m, c) : 0;
-  for (size_t i = 0; v.known && i < m->set.count; i++)
-    count_point(m, &m->set.at[i], own, &v);
-  return end_verdict(m, c, done_by, &v);
+  wr_wait_verdict *v = begin_verdict(m, c, own_queue);
+  v->points = &m->set;
+  v->known = v->known && !m->set.any;
+  uint32_t own = v->known && m->set.count ? context_place(m, c) : 0;
+  for (size_t i = 0; v->known && i < m->set.count; i++)
+    count_pending(&m->queues[m->set.at[i].queue], &m->set.at[i], own, v);
+  return end_verdict(m, c, done_by);
+}
+
+/* All of a queue may be pending. */
+static inline void count_queue(const queue *q, wr_wait_verdict *v)
+{
+  v->operations += q->last - q->done;
+  v->bytes += q->bytes - q->done_bytes;
+  v->streams++;
+  v->stream = q->handle;
+  if (q->youngest > v->youngest) v->youngest = q->youngest;
+  if (q->result > q->done) v->host |= WR_HOST_RESULT;
+  if (q->source > q->done) v->host |= WR_HOST_SOURCE;
+  v->before_legacy &= q->legacy | q->blocking;
 }
 
 /* Of a whole context, which is the call's. */
-static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, const context_sum *sum,
-                               int64_t done_by, wr_wait_verdict v)
+static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of, uint32_t legacy,
+                               int64_t done_by)
 {
-  const context *x = &m->contexts[sum->context];
-  uint32_t of = sum->context, legacy = sum->legacy;
-  begin_verdict(m, c, &v);
-  v.known = v.known && !sum->any;
-  for (size_t i = 0; v.known && i < x->count; i++) {
+  const context *x = &m->contexts[of];
+  wr_wait_verdict *v = begin_verdict(m, c, legacy);
+  if (legacy) v->known &= !m->queues[legacy - 1].after.any;
+  for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
-    if (!legacy || m->queues[place].may_block || place + 1 == legacy)
-      count_queue(m, place, of + 1, &v);
+    const queue *q = &m->queues[place];
+    bool pending = q->last > q->done;
+    if (!pending && retire_queue(m, place)) continue;
+    i++;
+    if (legacy && !q->may_block && place + 1 != legacy) continue;
+    v->known &= !q->after.any;
+    if (pending) count_queue(q, v);
   }
-  return end_verdict(m, c, done_by, &v);
+  v->pending = v->streams > 0;
+  if (v->streams > 1) v->stream = 0;
+  return end_verdict(m, c, done_by);
 }
 
 static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
@@ -863,9 +959,8 @@ static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
     return no_memory_to_judge();
-  weir_status st = c->act == WR_ACT_SYNC_STREAM
-                       ? judge(m, c, m->queues[place].done_by, (wr_wait_verdict){0})
-                       : WEIR_OK;
+  weir_status st =
+      c->act == WR_ACT_SYNC_STREAM ? judge(m, c, m->queues[place].done_by, 0) : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->clear_queue = place + 1;
   return st ? st : begin_showing(m, o) ? WEIR_OK : no_memory_to_judge();
@@ -895,13 +990,11 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
-  const context_sum *sum = sum_context(m, of, 0);
-  bool whole = sum->whole && !m->watch, sure = whole && !m->contexts[of].open;
+  bool whole = !m->watch && is_whole(m, of, 0), sure = whole && !m->contexts[of].open;
   empty_set(m);
   if (!sure && !add_context(m, of, c->thread, true, false)) return no_memory_to_judge();
   int64_t by = m->contexts[of].done_by;
-  weir_status st = whole ? judge_whole(m, c, sum, by, (wr_wait_verdict){0})
-                         : judge(m, c, by, (wr_wait_verdict){0});
+  weir_status st = whole ? judge_whole(m, c, of, 0, by) : judge(m, c, by, 0);
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
   if (st) return st;
@@ -929,7 +1022,7 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!e || !join_event(m, &m->set, c, e, NO_QUEUE)) return no_memory_to_judge();
   int64_t by = e->queue ? m->queues[e->queue - 1].done_by : 0;
-  weir_status st = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, (wr_wait_verdict){0}) : WEIR_OK;
+  weir_status st = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, 0) : WEIR_OK;
   open_call *o = begin_call(m, c);
   ask_event(m, o, place);
   return st ? st : begin_showing(m, o) ? WEIR_OK : no_memory_to_judge();
@@ -941,11 +1034,10 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
   int64_t by = m->contexts[of].done_by;
-  const context_sum *sum = sum_context(m, of, 0);
-  if (sum->whole && !m->watch) return judge_whole(m, c, sum, by, (wr_wait_verdict){0});
+  if (!m->watch && is_whole(m, of, 0)) return judge_whole(m, c, of, 0, by);
   empty_set(m);
   if (!add_context(m, of, c->thread, false, false)) return no_memory_to_judge();
-  return judge(m, c, by, (wr_wait_verdict){0});
+  return judge(m, c, by, 0);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -954,31 +1046,29 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 static weir_status wait_before(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
   const queue *q = &m->queues[place];
-  wr_wait_verdict own = {.own_queue = place + 1, .own_number = q->last + 1};
-  const context_sum *sum = q->legacy && !m->watch ? sum_context(m, q->context, place + 1) : NULL;
-  if (sum && sum->whole) return judge_whole(m, c, sum, q->done_by, own);
+  if (q->legacy && !m->watch && is_whole(m, q->context, place + 1))
+    return judge_whole(m, c, q->context, place + 1, q->done_by);
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
     return no_memory_to_judge();
-  return judge(m, c, q->done_by, own);
+  return judge(m, c, q->done_by, place + 1);
 }
 
 static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
-  bool worked = true;
   if (!follow_rule(m, place, c->thread, !(c->how & WR_HOW_UNSURE))) return false;
   open_call *o = begin_change(m, c, place);
   queue *q = &m->queues[place];
-  o->number = ++q->last;
+  uint64_t number = ++q->last;
+  o->number = number;
   o->bytes_before = q->bytes;
   q->bytes += c->handle;
   q->youngest = c->id;
-  if (c->host & WR_HOST_RESULT) q->result = q->last;
-  if (c->host & WR_HOST_SOURCE) q->source = q->last;
-  activate(m, place, &worked);
+  if (c->host & WR_HOST_RESULT) q->result = number;
+  if (c->host & WR_HOST_SOURCE) q->source = number;
   note_change(m, place);
-  if (m->watch) m->watch->work(m->watch->context, c, place, o->number);
-  return worked;
+  if (m->watch) m->watch->work(m->watch->context, c, place, number);
+  return activate(m, place);
 }
 
 static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
@@ -995,9 +1085,10 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
     return no_memory_to_judge();
   if (c->act != WR_ACT_PEER_WORK) return WEIR_OK;
   process *p = calling_process(m);
-  m->queues[place].after.any = true;
+  queue *q = &m->queues[place];
+  q->after.any = m->contexts[q->context].any = true;
   p->peer_queue = place + 1;
-  p->peer_number = m->queues[place].last;
+  p->peer_number = q->last;
   return WEIR_OK;
 }
 
@@ -1013,10 +1104,11 @@ static bool upset_askers(wr_queues *m, uint32_t place)
     o->shown = 0;
     if (!o->queue) continue;
     queue *q = &m->queues[o->queue - 1];
-    q->after.any = true;
+    q->after.any = m->contexts[q->context].any = true;
+    q->has = q->has_surely = 0;
     for (size_t k = 0; k < q->after.count; k++)
       q->after.at[k].sure = 0, q->after.at[k].sure_bytes = 0;
-    activate(m, o->queue - 1, &worked);
+    worked &= activate(m, o->queue - 1);
   }
   return worked;
 }
@@ -1122,7 +1214,8 @@ static void end_context(wr_queues *m, context *x, const wr_queue_call *c)
     uint32_t place = x->active[--x->count];
     queue *q = &m->queues[place];
     bool pending = q->last > q->done;
-    q->active = 0;
+    note_retired(x, q);
+    m->shown++;
     q->done = q->last;
     q->done_bytes = q->bytes;
     if (pending) q->done_by = x->done_by = c->id;
@@ -1257,6 +1350,7 @@ wr_queues *wr_queues_open(wr_verdict_fn verdict, void *context)
   if (!m) return NULL;
   m->verdict = verdict;
   m->verdict_context = context;
+  m->next_end = INT64_MAX;
   for (unsigned i = 0; i < OPEN_MOST; i++)
     m->opened[i] = (uint16_t)i;
   return m;
