@@ -4,6 +4,7 @@
 -- severity: high
 -- certainty: likely
 -- threshold: min_times 8 times at one place
+-- threshold: growth 40 percent by which the block grows: by more, as by doubling, it is copied seldom
 -- threshold: free_cost 4 allocations, what the free of a block takes by itself at most
 -- calls: t.kind = $COPY AND t.copy = $D2D
 -- fix: Allocate for the most at once, or double the block each time, so that few copies are made; cuMemAddressReserve()
@@ -15,7 +16,8 @@ step AS (
   SELECT g.event, g.alloc, g.free, g.bytes, e.template, e.duration AS copy_ns, a.duration AS alloc_ns,
          CASE WHEN d.pending IS NOT 1 THEN f.duration WHEN w.unknown_ns = 0 THEN f.duration - w.working_ns
               ELSE min(f.duration, :free_cost * a.duration) END AS free_ns,
-         f.duration AS freed_ns, count(*) OVER (PARTITION BY t.process, t.stack) AS times
+         f.duration AS freed_ns,
+         sum(a.bytes * 100 < g.bytes * (100 + :growth)) OVER (PARTITION BY t.process, t.stack) AS times
   FROM chain g CROSS JOIN event_row e ON e.id = g.event CROSS JOIN template t ON t.id = e.template
   CROSS JOIN event_row a ON a.id = g.alloc CROSS JOIN event_row f ON f.id = g.free
   LEFT JOIN wait_detail d ON d.id = g.free LEFT JOIN wait_time w ON w.id = g.free)
