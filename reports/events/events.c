@@ -22,6 +22,8 @@ static void say_what_it_is(wr_template *t)
       t->kind == WEIR_EV_SYNC &&
       (t->copy == WEIR_SYNC_EVENT || t->copy == WEIR_SYNC_STREAM || t->copy == WEIR_SYNC_CONTEXT);
   t->implicit = !t->asked && t->flags & WEIR_EVF_IMPLICIT_SYNC && t->first;
+  t->device_work =
+      t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH;
   t->sized = t->kind == WEIR_EV_ALLOC || t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET ||
              t->kind == WEIR_EV_HOSTREG;
 }
@@ -64,13 +66,28 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
 
 #define COMMON_COLUMN(name, ...) ", " #name
 
+/* Launches of graphs are calls of no kind of their own. */
+static weir_status take_graph_launch(void *context, sqlite3_stmt *q)
+{
+  wr_events *x = context;
+  int64_t api = sqlite3_column_int64(q, 0);
+  for (wr_template *t = x->templates; t < x->templates + x->count; t++)
+    t->device_work |= t->kind == WEIR_EV_CALL && t->api == api;
+  return WEIR_OK;
+}
+
 weir_status wr_events_open(wr_events *x, const wr_db *db)
 {
   *x = (wr_events){.db = db};
   if (db->schema < 2) return WEIR_OK;
+  weir_status st =
+      wr_db_each(db, "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM main.template ORDER BY id",
+                 take_template, x);
+  if (st) return st;
   return wr_db_each(db,
-                    "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM main.template ORDER BY id",
-                    take_template, x);
+                    "SELECT id FROM main.api WHERE name GLOB '*GraphLaunch*' AND id IN"
+                    " (SELECT api & 65535 FROM main.template)",
+                    take_graph_launch, x);
 }
 
 void wr_events_close(wr_events *x)

@@ -26,6 +26,7 @@ typedef struct wr_template {
   bool asked;               /* a wait that the program asked for */
   bool implicit;            /* another call in which it may have waited */
   bool sized;               /* its bytes are bytes of memory */
+  bool device_work;         /* a copy, memset or launch of a kernel or graph */
 } wr_template;
 
 /* Of a row that has the columns of WR_TEMPLATE_MAP from `at` on. */

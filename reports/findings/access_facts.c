@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
-
-/* CUgraphNodeType: those that touch memory by what they are handed, and those that touch none. */
-enum { NODE_KERNEL = 0, NODE_EMPTY = 5, NODE_EVENT_WAIT = 6, NODE_EVENT_RECORD = 7 };
+#include "reports/model/graphs.h"
 
 static weir_status access_memory(const wr_access *x)
 {
@@ -79,13 +77,13 @@ static weir_status take_content_work(void *context, sqlite3_stmt *q)
 {
   wr_access *x = context;
   int64_t content = sqlite3_column_int64(q, 0), type = sqlite3_column_int64(q, 1);
-  bool none = type == NODE_EMPTY || type == NODE_EVENT_WAIT || type == NODE_EVENT_RECORD;
+  bool none = type == WR_NODE_EMPTY || type == WR_NODE_EVENT_WAIT || type == WR_NODE_EVENT_RECORD;
   uint64_t *at = hash_map_place(&x->contents, (uint64_t)content, NULL);
   if (!at || !wr_grow(&x->kernel, &x->kernel_capacity, x->kernels + 1, sizeof(*x->kernel)))
     return access_memory(x);
   if (*at >> 32 == 0) *at = x->kernels;
   if (none || x->kernels >= UINT32_MAX) return WEIR_OK;
-  x->kernel[x->kernels++] = type == NODE_KERNEL ? sqlite3_column_int64(q, 2) : 0;
+  x->kernel[x->kernels++] = type == WR_NODE_KERNEL ? sqlite3_column_int64(q, 2) : 0;
   *at += UINT64_C(1) << 32;
   return WEIR_OK;
 }

@@ -446,7 +446,8 @@ static wr_common common_of(const wr_template *x, const char *function)
                  .context = (int)x->context,
                  .api = (int)x->api,
                  .giving = wr_giving_of(function),
-                 .asked = x->asked};
+                 .asked = x->asked,
+                 .device_work = x->device_work};
   t.site = hash_mix(hash_mix(t.seed, (uint64_t)t.stack), (uint64_t)(int64_t)own);
   if (x->succeeded) wr_handle_call_of(t.kind, function, &t.object, &t.ends);
   t.what = what_it_is(&t, x, function && strstr(function, "EventElapsedTime"));

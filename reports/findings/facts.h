@@ -71,6 +71,7 @@ typedef struct wr_common {
   wr_handle_kind object;          /* that it makes or ends */
   bool ends;                      /* the object; of a stream its event decides */
   bool asked;                     /* a wait that the program asked for */
+  bool device_work;               /* a copy, memset or launch of a kernel or graph */
 } wr_common;
 
 typedef struct wr_facts {

@@ -88,9 +88,8 @@ static hash_map streams_of_devices(wr_case *c)
   hash_map count = {0}, stream = {0};
   for (size_t i = 0; !c->status && i < c->facts->count; i++) {
     const wr_common *t = &c->facts->common[i];
-    bool work = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH,
-         added;
-    if (!work || !c->facts->events->templates[i].done) continue;
+    bool added;
+    if (!t->device_work || !c->facts->events->templates[i].done) continue;
     uint64_t *first = hash_map_place(&stream, device_key(t), &added);
     uint64_t *streams = hash_map_place(&count, device_key(t), NULL);
     if (!first || !streams) {

@@ -288,8 +288,7 @@ static bool copy_waits(const wr_common *t)
 uint16_t wr_thread_kind(const wr_common *t)
 {
   bool copy = t->kind == WEIR_EV_COPY, sync = t->kind == WEIR_EV_SYNC;
-  bool set = t->kind == WEIR_EV_MEMSET, launch = t->kind == WEIR_EV_LAUNCH;
-  bool queue = copy || set || launch || t->kind == WEIR_EV_CALL;
+  bool queue = t->device_work || t->kind == WEIR_EV_CALL;
   bool captured = t->flags & WEIR_EVF_CAPTURE;
   bool alone = !captured && !(t->flags & WEIR_EVF_BATCH), waits = copy_waits(t);
   bool up = t->copy == WEIR_COPY_HTOD, back = t->copy == WEIR_COPY_DTOH;
@@ -303,7 +302,7 @@ uint16_t wr_thread_kind(const wr_common *t)
   if (waits) in |= COPY_WAITS;
   if (waits || sync) in |= WAITS;
   if (t->kind == WEIR_EV_FREE && !(t->flags & WEIR_EVF_ASYNC) && !captured) in |= FREE_WAITS;
-  if (!captured && !waits && (set || launch || (copy && (up || across || peers)))) in |= GOES_ON;
+  if (!captured && !waits && t->device_work && (!copy || up || across || peers)) in |= GOES_ON;
   return (uint16_t)in;
 }
 

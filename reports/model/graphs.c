@@ -126,9 +126,6 @@ static weir_status place_of(graph_pass *p, int64_t stack, size_t *out)
 
 /* ---- what was launched ----------------------------------------------------------------------- */
 
-/* CUgraphNodeType */
-enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2 };
-
 /* content, type, bytes, count, conditional */
 static weir_status take_content(void *context, sqlite3_stmt *q)
 {
@@ -146,11 +143,11 @@ static weir_status take_content(void *context, sqlite3_stmt *q)
   int type = sqlite3_column_int(q, 1);
   if (sqlite3_column_int(q, 4))
     c->maybe += count;
-  else if (type == NODE_KERNEL)
+  else if (type == WR_NODE_KERNEL)
     c->kernels += count;
-  else if (type == NODE_COPY)
+  else if (type == WR_NODE_COPY)
     c->copies += count, c->copy_bytes += (uint64_t)column(q, 2) * count;
-  else if (type == NODE_MEMSET)
+  else if (type == WR_NODE_MEMSET)
     c->memsets += count;
   return WEIR_OK;
 }
@@ -279,4 +276,53 @@ void wr_graphs_free(wr_graphs *g)
   free(g->place);
   free(g->sum);
   *g = (wr_graphs){0};
+}
+
+/* ---- what stays on the devices --------------------------------------------------------------- */
+
+static bool of_device(int mem)
+{
+  return mem == WEIR_MEM_DEVICE || mem == WEIR_MEM_ARRAY;
+}
+
+/* content, type, mem, src_mem */
+static weir_status take_outside(void *context, sqlite3_stmt *q)
+{
+  int type = sqlite3_column_int(q, 1);
+  bool to = of_device(sqlite3_column_int(q, 2)), from = of_device(sqlite3_column_int(q, 3));
+  bool set = type == WR_NODE_MEMSET && to, copy = type == WR_NODE_COPY && to && from;
+  bool nothing = type >= WR_NODE_EMPTY && type <= WR_NODE_EVENT_RECORD;
+  bool memory = type == WR_NODE_ALLOC || type == WR_NODE_FREE;
+  uint64_t *outside = hash_map_place(context, (uint64_t)column(q, 0), NULL);
+  if (!outside) return weir_fail(WEIR_ENOMEM, "reading graphs: out of host memory");
+  *outside |= !(type == WR_NODE_KERNEL || set || copy || nothing || memory);
+  return WEIR_OK;
+}
+
+typedef struct inside_pass {
+  hash_map *launches;
+  hash_map contents; /* content -> 1 if some of it is outside */
+} inside_pass;
+
+/* event, content */
+static weir_status take_launch_inside(void *context, sqlite3_stmt *q)
+{
+  inside_pass *p = context;
+  const uint64_t *outside = hash_map_get(&p->contents, (uint64_t)column(q, 1));
+  if (!outside || *outside) return WEIR_OK;
+  bool full = hash_map_put(p->launches, (uint64_t)column(q, 0), 1);
+  return full ? weir_fail(WEIR_ENOMEM, "reading graphs: out of host memory") : WEIR_OK;
+}
+
+weir_status wr_graphs_inside(const wr_db *db, hash_map *launches)
+{
+  inside_pass p = {.launches = launches};
+  if (!wr_db_has_table(db, "graph_launch")) return WEIR_OK;
+  weir_status st = wr_db_each(db, "SELECT content, type, mem, src_mem FROM main.graph_work",
+                              take_outside, &p.contents);
+  if (!st && p.contents.count)
+    st = wr_db_each(db, "SELECT event, content FROM main.graph_launch WHERE content IS NOT NULL",
+                    take_launch_inside, &p);
+  hash_map_free(&p.contents);
+  return st;
 }

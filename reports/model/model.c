@@ -487,9 +487,6 @@ static weir_status load_events(load *l, const wr_listener others[], size_t count
 
 /* ---- what launches of graphs ran -------------------------------------------------------------- */
 
-/* CUgraphNodeType, as graph_work has it. */
-enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2, NODE_HOST = 3, NODE_ALLOC = 10 };
-
 /* template, launches, type, bytes, copy, mem, src_mem, device, src_device, conditional, count. The place is the launch's; its
  * own time is counted with its event. */
 static weir_status take_work(void *context, sqlite3_stmt *q)
@@ -509,19 +506,19 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
   t.mem = sqlite3_column_int64(q, 5), t.src_mem = sqlite3_column_int64(q, 6);
   t.device = device_of(q, 7), t.src_device = device_of(q, 8);
   switch (sqlite3_column_int(q, 2)) {
-  case NODE_KERNEL:
+  case WR_NODE_KERNEL:
     t.kind = WEIR_EV_LAUNCH, all->graph_kernels += times;
     break;
-  case NODE_COPY:
+  case WR_NODE_COPY:
     t.kind = WEIR_EV_COPY, all->graph_copies += times, all->graph_copy_bytes += bytes;
     break;
-  case NODE_MEMSET:
+  case WR_NODE_MEMSET:
     t.kind = WEIR_EV_MEMSET, all->graph_memsets += times, all->graph_memset_bytes += bytes;
     break;
-  case NODE_ALLOC:
+  case WR_NODE_ALLOC:
     all->graph_allocs += times, all->graph_alloc_bytes += bytes;
     return WEIR_OK;
-  case NODE_HOST:
+  case WR_NODE_HOST:
     all->graph_host_functions += times;
     return WEIR_OK;
   default:

@@ -11,6 +11,7 @@
 #include "reports/import/batch.h"
 #include "reports/import/run_log.h"
 #include "reports/model/device_log.h"
+#include "reports/model/graphs.h"
 #include "reports/model/wait_table.h"
 #include "reports/queues/queues.h"
 
@@ -309,6 +310,7 @@ struct wr_wait_pass {
   wr_wait_rows *rows;  /* of `wait_detail`, owned; NULL: they go into SQLite's table */
   uint32_t *threads;   /* owned; by template: its thread, from 0 */
   wr_wait_sum *sums;   /* owned; by template */
+  hash_map inside;     /* launches of graphs whose work stays on the devices */
   bool *several;       /* owned; by template: work of its device is in more than one stream */
   const wr_event *now; /* the event that is taken */
 };
@@ -326,7 +328,8 @@ static weir_status take_stored(wr_wait_pass *w, const stored_call *x)
   if (c.act == WR_ACT_WORK || c.act == WR_ACT_PEER_WORK) {
     bool host = w->roles[x->event.api < api_total ? x->event.api : 0] == ROLE_HOST_WORK;
     c.how |= (uint8_t)wr_device_log_how(&w->device, x->id, &x->event, host);
-    c.host = (uint8_t)host_side(&x->event);
+    bool inside = w->inside.count && hash_map_get(&w->inside, (uint64_t)x->id);
+    c.host = inside ? 0 : (uint8_t)host_side(&x->event);
   }
   weir_status st = wr_queues_take(w->queues, &c);
   if (st || c.act != WR_ACT_EVENT_DONE || x->event.kind != WEIR_EV_EVENT) return st;
@@ -370,9 +373,8 @@ static bool find_several(wr_wait_pass *w)
   bool good = true;
   for (size_t i = 0; good && i < w->events->count; i++) {
     const wr_template *t = &w->events->templates[i];
-    bool added,
-        work = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH;
-    if (!work || !t->done) continue;
+    bool added;
+    if (!t->device_work || !t->done) continue;
     uint64_t key = hash_mix(hash_mix(17, (uint64_t)t->process), (uint64_t)t->device);
     uint64_t *stream = hash_map_place(&streams, key, &added);
     if (stream && added) *stream = (uint64_t)t->stream;
@@ -435,8 +437,11 @@ static weir_status store_templates(wr_wait_pass *w)
   if (!number_callers(w)) return no_memory_for_log(w->db);
   for (size_t i = 0; i < count; i++)
     w->calls[i] = call_of_template(w->roles, w->templates[i]);
-  for (size_t i = 0; w->device.any && i < count; i++)
-    w->calls[i].way = w->templates[i].event.kind ? WAY_WHOLE : WAY_NONE;
+  for (size_t i = 0; i < count; i++) {
+    bool graph = w->inside.count && w->templates[i].event.kind == WEIR_EV_CALL &&
+                 w->events->templates[i].device_work;
+    if (w->device.any || graph) w->calls[i].way = w->templates[i].event.kind ? WAY_WHOLE : WAY_NONE;
+  }
   return WEIR_OK;
 }
 
@@ -672,6 +677,7 @@ static weir_status begin_pass(wr_wait_pass *w, bool divide)
                    "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
                    " OR bytes_cut > 0 OR nested_calls > 0",
                    take_incomplete, w);
+  if (!s) s = wr_graphs_inside(w->db, &w->inside);
   if (!s) s = store_templates(w);
   if (!s) s = wr_schema_waits(w->db, w->temporary);
   return s ? s : wr_batch_open(&w->batch, w->db);
@@ -726,6 +732,7 @@ void wr_wait_close(wr_wait_pass *w)
   free(w->calls);
   free(w->sums);
   free(w->several);
+  hash_map_free(&w->inside);
   free(w->roles);
   free(w->folder);
   free(w);

@@ -301,8 +301,6 @@ static weir_status decide(page_calls *c)
 
 /* ---- what launches of graphs ran ------------------------------------------------------------- */
 
-enum { NODE_KERNEL = 0, NODE_COPY = 1, NODE_MEMSET = 2 }; /* CUgraphNodeType */
-
 /* template, start, launches, type, bytes, copy, mem, src_mem, device, src_device, count */
 static weir_status take_graph(void *context, sqlite3_stmt *q)
 {
@@ -314,13 +312,13 @@ static weir_status take_graph(void *context, sqlite3_stmt *q)
   page_kind k = {.site = of->site, .stack = of->stack};
   weir_status s = WEIR_OK;
   switch (sqlite3_column_int(q, 3)) {
-  case NODE_KERNEL:
+  case WR_NODE_KERNEL:
     k.of = PAGE_LAUNCH, bytes = 0;
     break;
-  case NODE_MEMSET:
+  case WR_NODE_MEMSET:
     k.of = PAGE_MEMSET;
     break;
-  case NODE_COPY:
+  case WR_NODE_COPY:
     k.of = PAGE_TRANSFER, k.direction = (uint8_t)direction_of(sqlite3_column_int64(q, 5));
     s = route_of(c,
                  (page_route){.direction = k.direction,
