@@ -52,7 +52,7 @@ void found_make(FILE *runs)
   ck_assert_int_eq(fclose(runs), 0);
   sh_status(0,
             "xargs -P 6 -L 1 sh -c 'first=$1 second=$2; shift 2; $WEIR run --force -o $0.db \"$@\""
-            " -- $BUILD/tests/findings/${WASTER:-waster} $first $second && $WEIR report findings"
+            " -- ${WASTER:-$BUILD/tests/findings/waster} $first $second && $WEIR report findings"
             " --format json --min-cost 0ns $0.db >$0.json' <runs");
 }
 

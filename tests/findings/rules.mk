@@ -8,19 +8,27 @@ $(WASTER): $(WASTER_OBJS)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
-# The same, by the driver's functions.
-WASTER_DRIVER      := $(O)/tests/findings/waster_driver
-WASTER_DRIVER_OBJS := $(WASTER_OBJS:$(OBJ)/tests/victims/findings/%=$(OBJ)/tests/findings/by_driver/%)
+# The same, by the driver's functions, by graphs, and as a library, for by_python.py.
+WASTER_WAYS := $(addprefix $(O)/tests/findings/waster_,driver graph) $(O)/tests/findings/waster.so
 
-$(OBJ)/tests/findings/by_driver/%.o: tests/victims/findings/%.c | check-tools
-	@mkdir -p $(@D)
-	$(say) CC "$< (driver)"
-	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -include tests/victims/findings/by_driver.h -c $< -o $@
+define waster_way
+$(OBJ)/tests/findings/by_$(1)/%.o: tests/victims/findings/%.c | check-tools
+	@mkdir -p $$(@D)
+	$$(say) CC "$$< ($(1))"
+	$$(Q)$$(CC) $$(BASEFLAGS) $$(CPPFLAGS) $$(CFLAGS) $$(EXTRA_tests) -include tests/victims/findings/by_$(1).h -c $$< -o $$@
 
-$(WASTER_DRIVER): $(WASTER_DRIVER_OBJS)
+$(O)/tests/findings/waster_$(1): $(WASTER_OBJS:$(OBJ)/tests/victims/findings/%=$(OBJ)/tests/findings/by_$(1)/%)
+	@mkdir -p $$(@D)
+	$$(say) LD $$@
+	$$(Q)$$(E2E_LINK) $$^ -o $$@ -L$$(CUDA_STUBS) -lcudart -lcuda -lpthread
+endef
+
+$(foreach way,driver graph,$(eval $(call waster_way,$(way))))
+
+$(O)/tests/findings/waster.so: $(WASTER_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
+	$(Q)$(E2E_LINK) -shared $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
 TRIAL := $(O)/tests/findings/trial
 
@@ -31,7 +39,7 @@ $(TRIAL): $(call objs,tests/victims/trial/trial.c) $(E2E_OBJ)/kernels.o
 
 FINDINGS_TESTS := $(addprefix $(O)/tests/findings/test_,findings innocents rules savings sources trial variants)
 
-$(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER) $(WASTER_DRIVER) $(TRIAL)
+$(FINDINGS_TESTS): $(O)/tests/findings/%: $(OBJ)/tests/findings/%.o $(OBJ)/tests/tools/command.o | $(WASTER) $(WASTER_WAYS) $(TRIAL)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)

@@ -76,7 +76,8 @@ static void run_in_threads(void (*work)(void), int count)
     (void)pthread_join(threads[i], NULL);
 }
 
-int main(int argc, char **argv)
+/* Visible, for by_python.py. */
+__attribute__((visibility("default"))) int main(int argc, char **argv)
 {
   const char *id = argc > 1 ? argv[1] : "";
   if (argc > 2 && !strcmp(id, "innocent")) return !run_innocent(argv[2]);
