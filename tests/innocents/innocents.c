@@ -7,7 +7,7 @@
 
 enum { MOST_THREADS = 8 };
 
-static const program *const tables[] = {samples, solvers, servers, loners};
+static const program *const tables[] = {samples, solvers, servers, applications, loners};
 static _Atomic unsigned seed;
 static volatile float seen;
 

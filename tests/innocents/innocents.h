@@ -23,7 +23,7 @@ typedef struct program {
   void (*run)(void);
 } program;
 
-extern const program samples[], solvers[], servers[]; /* each ends by a NULL */
+extern const program samples[], solvers[], servers[], applications[]; /* each ends by a NULL */
 extern const program loners[]; /* those of which a process can run one alone */
 
 float *device_floats(size_t bytes);

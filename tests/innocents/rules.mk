@@ -7,7 +7,7 @@ $(OBJ)/tests/innocents/kernels.o: tests/innocents/kernels.cu cuda/sim/weir_kerne
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) -gencode arch=compute_75,code=compute_75 -c $< -o $@
 
-$(INNOCENTS): $(call objs,$(addprefix tests/innocents/,innocents.c samples.c servers.c solvers.c)) $(OBJ)/tests/innocents/kernels.o
+$(INNOCENTS): $(call objs,$(addprefix tests/innocents/,innocents.c applications.c samples.c servers.c solvers.c)) $(OBJ)/tests/innocents/kernels.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread

@@ -7,7 +7,7 @@
 #include "tests/level.h"
 #include "tests/tools/command.h"
 
-enum { NAMES = 64, LIKELY = 2, ALL_WAYS = 7 };
+enum { NAMES = 96, LIKELY = 2, ALL_WAYS = 7 };
 
 /* How each is run. */
 static const struct way {
