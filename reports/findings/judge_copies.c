@@ -105,6 +105,8 @@ void wr_judge_rows_one_by_one(wr_case *c)
 
 /* ---- 9: through the host --------------------------------------------------------------------- */
 
+enum { NEAR = 16 /* events between two copies, of which each is looked at */ };
+
 /* The call that sent bytes back; *place: where those of its stack are counted: how many, times 2^32, and how many of them in so
  * little time that the host cannot have changed much. False: it is too small. */
 static bool find_bounce(wr_case *c, const wr_fact_sent_back *s, hash_map *at, wr_call_row *back,
@@ -119,6 +121,20 @@ static bool find_bounce(wr_case *c, const wr_fact_sent_back *s, hash_map *at, wr
   return *place;
 }
 
+/* Of the time between the calls what the thread had to itself: all of it, where they are not of one thread or far apart. */
+static int64_t own_time(wr_case *c, const wr_fact_sent_back *s, const wr_call_row *away,
+                        const wr_call_row *back)
+{
+  int64_t gap = wr_sum(wr_sum(back->start, -away->start), -away->duration);
+  if (away->common->thread != back->common->thread || s->event - s->earlier > NEAR) return gap;
+  for (int64_t id = s->earlier + 1; id < s->event; id++) {
+    const wr_call_row *e = wr_case_call(c, id);
+    bool within = e && e->common->thread == back->common->thread && e->start < back->start;
+    if (within) gap = wr_sum(gap, -e->duration);
+  }
+  return gap;
+}
+
 static void count_bounces(wr_case *c, hash_map *at)
 {
   int64_t max_gap = wr_case_limit(c, "max_gap");
@@ -127,9 +143,10 @@ static void count_bounces(wr_case *c, hash_map *at)
     wr_call_row back;
     uint64_t *place;
     if (!find_bounce(c, s, at, &back, &place)) continue;
-    const wr_call_row *away = wr_case_call(c, s->earlier);
-    if (!away) continue;
-    int64_t gap = wr_sum(wr_sum(back.start, -away->start), -away->duration);
+    const wr_call_row *e = wr_case_call(c, s->earlier);
+    if (!e) continue;
+    const wr_call_row away = *e;
+    int64_t gap = own_time(c, s, &away, &back);
     bool brief = gap <= max_gap && wr_times(gap, 50) < back.bytes;
     *place += (UINT64_C(1) << 32) + brief;
   }

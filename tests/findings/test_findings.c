@@ -117,6 +117,17 @@ START_TEST(bytes_that_cross_the_host_are_found_whatever_they_are)
 }
 END_TEST
 
+/* The wait for the first copy is none of the host's own time. */
+START_TEST(what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host)
+{
+  json_t *all = read_run("through-the-host", "waste");
+  const json_t *f = found_of(all, "through-the-host");
+  ck_assert_ptr_nonnull(f);
+  ck_assert_str_eq(found_text(f, "certainty"), "likely");
+  json_decref(all);
+}
+END_TEST
+
 /* Zeros are set again without a copy, and what copies one row after the other is one finding. */
 START_TEST(the_rule_that_knows_better_is_alone)
 {
@@ -353,6 +364,7 @@ int main(void)
   tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);
   tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);
   tcase_add_test(t, bytes_that_cross_the_host_are_found_whatever_they_are);
+  tcase_add_test(t, what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, the_rule_that_knows_better_is_alone);
   tcase_add_test(t, what_copies_take_of_the_device_is_in_their_cost);

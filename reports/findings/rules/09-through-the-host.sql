@@ -13,14 +13,21 @@
 -- fix: Where the host does not change the bytes, copy from device to device: cudaMemcpyPeerAsync()
 --      to another one, nothing at all or cudaMemcpyAsync() on the same.
 -- judge: through-the-host
-WITH bounce AS (
+WITH meanwhile AS MATERIALIZED ( -- calls of the thread between the two copies, if these are near
+  SELECT p.event, sum(CASE WHEN x.start < e.start THEN x.duration ELSE 0 END) AS ns
+  FROM sent_back p CROSS JOIN event_row e ON e.id = p.event CROSS JOIN template t ON t.id = e.template
+  CROSS JOIN event_row o ON o.id = p.earlier CROSS JOIN template a ON a.id = o.template AND a.thread = t.thread
+  CROSS JOIN event_row x ON x.id > p.earlier AND x.id < p.event
+  CROSS JOIN template xt ON xt.id = x.template AND xt.thread = t.thread
+  WHERE p.event - p.earlier <= 16 GROUP BY p.event),
+bounce AS (
   SELECT p.event, p.earlier, e.template, e.bytes, w.pending, count(*) OVER place AS times,
          CASE WHEN t.flags & $ASYNC THEN max(e.duration, e.bytes / :link) ELSE e.duration END AS duration,
-         sum(e.start - o.start - o.duration <= :max_gap AND (e.start - o.start - o.duration) * 50 < e.bytes)
-           OVER place AS short
+         sum(e.start - o.start - o.duration - ifnull(b.ns, 0) <= :max_gap
+             AND (e.start - o.start - o.duration - ifnull(b.ns, 0)) * 50 < e.bytes) OVER place AS short
   FROM sent_back p CROSS JOIN event_row e ON e.id = p.event CROSS JOIN template t ON t.id = e.template
   CROSS JOIN event_row o ON o.id = p.earlier
-  LEFT JOIN wait_detail w ON w.id = p.event
+  LEFT JOIN wait_detail w ON w.id = p.event LEFT JOIN meanwhile b ON b.event = p.event
   WHERE e.bytes >= :min_bytes
     AND NOT (EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.event AND h.outcome = $HASHED)
              AND EXISTS (SELECT 1 FROM copy_hash h WHERE h.event = p.earlier AND h.outcome = $HASHED))

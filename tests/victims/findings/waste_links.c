@@ -181,14 +181,14 @@ static void repeated_upload_twin(void)
 /* What one device has made goes to the other; or each has a buffer of its own. */
 static void move_by_host(int own)
 {
-  char *host = malloc(2 * BYTES), *from = device_memory(BYTES);
-  memset(host, 0, 2 * BYTES);
+  char *host = pinned_memory(2 * BYTES), *from = device_memory(BYTES);
   CHECK(cudaSetDevice(1));
   char *to = device_memory(BYTES);
   for (int i = 0; i < TIMES; i++) {
     CHECK(cudaSetDevice(0));
     launch(NULL, (float *)(void *)from, 64);
-    CHECK(cudaMemcpy(host, from, BYTES, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpyAsync(host, from, BYTES, cudaMemcpyDeviceToHost, NULL));
+    CHECK(cudaStreamSynchronize(NULL));
     CHECK(cudaSetDevice(1));
     CHECK(cudaMemcpy(to, host + own * BYTES, BYTES, /* WASTE through-the-host */
                      cudaMemcpyHostToDevice));
@@ -196,7 +196,7 @@ static void move_by_host(int own)
   }
   CHECK(cudaFree(to));
   CHECK(cudaFree(from));
-  free(host);
+  CHECK(cudaFreeHost(host));
 }
 
 static void through_the_host(void)
