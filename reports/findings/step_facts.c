@@ -93,6 +93,17 @@ static weir_status end_scalar(wr_fact_tables *tables, wr_step_state *h, const wr
   return wr_fact_add(tables, WR_FACT_SCALAR_STEP, v);
 }
 
+/* The wait for it. Where the host waits for more before it launches, it would do so without the number. */
+static void wait_scalar(wr_step_state *h, const wr_common *t, const wr_fact_call *c)
+{
+  wr_scalar *s = &h->scalar;
+  if (!t->asked || t->copy == WEIR_SYNC_STREAM_WAIT) return;
+  if (s->end) s->event = 0;
+  if (!s->event || s->end) return;
+  s->wait = c->id, s->end = c->time + c->duration;
+  s->duration += c->duration;
+}
+
 /* A call that queues something or waits. */
 static weir_status see_scalar(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
                               const wr_fact_call *c)
@@ -102,15 +113,14 @@ static weir_status see_scalar(wr_fact_tables *tables, wr_step_state *h, const wr
   if (copy && t->what & WR_BACK && c->bytes <= WR_SCALAR_BYTES) {
     begin_scalar(h, t, c);
   } else if (t->kind == WEIR_EV_SYNC) {
-    bool first = h->scalar.event && !h->scalar.end && t->asked;
-    if (first) h->scalar.wait = c->id, h->scalar.end = c->time + c->duration;
-    if (first) h->scalar.duration += c->duration;
+    wait_scalar(h, t, c);
   } else if (t->kind == WEIR_EV_LAUNCH) {
     if (h->scalar.event) st = end_scalar(tables, h, c);
     if (!h->launches++) h->first_launch = t->id;
     h->again += h->first_launch == t->id;
   } else {
     h->crossed += copy && crosses;
+    if (copy && crosses) h->scalar.event = 0; /* it may wait, too */
   }
   return st;
 }

@@ -7,7 +7,7 @@
 -- threshold: max_gap 400 ns between two of them, in the quickest wait of the place
 -- threshold: min_share 33 percent of the time in the questions, where other threads make the gaps longer
 -- threshold: min_ns 1000000 ns of one wait
--- threshold: min_total 100000000 ns of all at a place
+-- threshold: min_total 50000000 ns of all at a place
 -- calls: t.kind = $WAIT AND t.copy = $QUERY
 -- fix: Wait with cudaEventSynchronize() for an event made with cudaEventBlockingSync: the thread sleeps, and its processor is
 --      free for others. The run takes no longer, or less where threads compete.
