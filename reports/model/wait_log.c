@@ -267,8 +267,8 @@ enum way {
 };
 
 typedef struct template_call {
-  wr_queue_call call; /* but for the event's id, times and `handle` */
-  uint8_t how_empty;  /* `how` of an event without bytes */
+  wr_queue_call call;     /* with id, times and `handle` of the event that is taken */
+  uint8_t how, how_empty; /* `how` of an event with bytes, of one without */
   uint8_t way;
 } template_call;
 
@@ -283,6 +283,7 @@ static template_call call_of_template(const uint8_t *roles, stored_call x)
   uint8_t how_empty = translate(roles, &x).how;
   x.event.bytes = 1;
   template_call t = {.call = translate(roles, &x), .how_empty = how_empty};
+  t.how = t.call.how;
   if (t.call.act == WR_ACT_WORK || t.call.act == WR_ACT_PEER_WORK)
     t.call.host = (uint8_t)host_side(&x.event);
   t.way = t.call.act == WR_ACT_NONE ? WAY_NONE
@@ -480,20 +481,20 @@ static weir_status take_whole(wr_wait_pass *w, const wr_event *e)
 weir_status wr_wait_take(void *pass, const wr_event *e)
 {
   wr_wait_pass *w = pass;
-  const template_call *t = &w->calls[e->at];
+  template_call *t = &w->calls[e->at];
+  wr_queue_call *c = &t->call;
   if (t->way == WAY_NONE) return WEIR_OK;
   w->now = e;
   if (t->way == WAY_WHOLE) return take_whole(w, e);
-  wr_queue_call c = t->call;
-  c.id = e->id;
-  c.start = e->start;
-  c.end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
-  if (t->way == WAY_WITH_A) c.handle = e->a;
+  c->id = e->id;
+  c->start = e->start;
+  c->end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
+  if (t->way == WAY_WITH_A) c->handle = e->a;
   if (t->way == WAY_WITH_BYTES) {
-    c.handle = e->bytes;
-    if (!e->bytes) c.how = t->how_empty;
+    c->handle = e->bytes;
+    c->how = e->bytes ? t->how : t->how_empty;
   }
-  return wr_queues_take(w->queues, &c);
+  return wr_queues_take(w->queues, c);
 }
 
 static weir_status take_incomplete(void *context, sqlite3_stmt *q)
