@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/map.h"
+#include "core/trace/event.h"
 #include "reports/base/util.h"
 #include "reports/findings/facts.h"
+#include "reports/findings/fix.h"
 #include "reports/findings/gains.h"
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
@@ -66,7 +68,8 @@ typedef struct group { /* what becomes a finding, or a part of one */
   int64_t related; /* event whose place belongs to it; 0 none */
   int64_t first;   /* of its rows with such an event: the lowest event, which names `related` */
   wr_certainty certainty;
-  bool removed; /* by Weir's caches, in this run */
+  bool removed;   /* by Weir's caches, in this run */
+  bool by_driver; /* all calls are the driver's own functions */
   uint64_t cost, saving, bytes, count;
   int64_t thread;   /* that made the rows that came last, */
   uint64_t turn;    /* so many operations, */
@@ -151,12 +154,13 @@ typedef struct wr_findings_pass {
   place *places;
   size_t place_count, place_capacity;
   uint64_t peak_bytes;
-  bool hashed;   /* copy_hash has rows */
-  bool timed;    /* device_work has rows */
-  char *untimed; /* owned; NULL, or why it has none though they were asked for */
-  bool ranges;   /* event_range has rows */
-  int64_t began; /* CLOCK_REALTIME, ns */
-  bool quoted;   /* lines of source may be */
+  bool hashed;    /* copy_hash has rows */
+  bool timed;     /* device_work has rows */
+  char *untimed;  /* owned; NULL, or why it has none though they were asked for */
+  bool ranges;    /* event_range has rows */
+  int64_t began;  /* CLOCK_REALTIME, ns */
+  bool only_cuda; /* no call of the engine's is in the trace */
+  bool quoted;    /* lines of source may be */
   /* of the rule that runs */
   hash_map by_tally, by_thread; /* by_thread: of a group and a thread its operations */
   group *groups;
@@ -323,6 +327,7 @@ static group *group_of(search *x, const row *r, size_t *at)
     x->groups[x->group_count++] = (group){.place = r->place,
                                           .certainty = r->certainty,
                                           .removed = r->removed,
+                                          .by_driver = x->only_cuda,
                                           .device = r->device,
                                           .limit = x->limit_count++};
     *known = x->group_count;
@@ -413,6 +418,7 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   count_calls(x, r);
   g->cost = capped_sum(g->cost, r->cost), g->saving = capped_sum(g->saving, r->saving);
   g->bytes = capped_sum(g->bytes, r->bytes), g->count = capped_sum(g->count, r->count);
+  g->by_driver &= r->common && !(r->common->flags & WEIR_EVF_RUNTIME);
   if (r->saving && !wr_spread_add(&g->spread, r->saving, r->bytes)) return no_memory(x);
   if (g->device != r->device) g->device = SEVERAL_DEVICES;
   if (r->related && (!g->related || r->event < g->first))
@@ -540,6 +546,9 @@ static weir_status make_finding(search *x, const wr_rule *rule, const group *g, 
 {
   wr_finding *f = new_finding(x, rule, all);
   weir_status s = f ? WEIR_OK : no_memory(x);
+  if (f && all->by_driver && !rule->file && !(f->driver_fix = wr_fix_for_driver(rule->fix)))
+    s = no_memory(x);
+  if (f) f->fix = f->driver_fix ? f->driver_fix : rule->fix;
   size_t made = f && !all->removed ? f->made : 0;
   for (size_t i = 0; !s && i < count; i++) {
     x->limits[g[i].limit].finding = made;
@@ -562,6 +571,7 @@ static group sum_of(const group *g, size_t count)
     all.slow_count += g[i].slow_count, all.slow_ns = capped_sum(all.slow_ns, g[i].slow_ns);
     if (all.device != g[i].device) all.device = SEVERAL_DEVICES;
     if (all.range != g[i].range) all.range = 0;
+    all.by_driver &= g[i].by_driver;
   }
   return all;
 }
@@ -961,6 +971,18 @@ static weir_status find_untimed(search *x)
 }
 
 /* What was recorded by options of weir run. */
+/* Calls of the engine's have functions of its own, which no rule names. */
+static weir_status find_engine(search *x)
+{
+  bool engine = false;
+  weir_status s = has_rows(x, "api",
+                           "SELECT EXISTS(SELECT 1 FROM template t CROSS JOIN api a ON a.id = t.api"
+                           " WHERE a.layer = 'weir')",
+                           &engine);
+  x->only_cuda = !engine;
+  return s;
+}
+
 static weir_status find_options(search *x)
 {
   weir_status s = has_rows(x, "copy_hash", "SELECT EXISTS(SELECT 1 FROM copy_hash)", &x->hashed);
@@ -968,6 +990,7 @@ static weir_status find_options(search *x)
   s = has_rows(x, "device_work", "SELECT EXISTS(SELECT 1 FROM device_work WHERE kind <> 5)",
                &x->timed);
   if (!s && !x->timed) s = find_untimed(x);
+  if (!s) s = find_engine(x);
   if (s || !wr_db_has_table(x->db, "range_row")) return s;
   return has_rows(x, "event_range", "SELECT EXISTS(SELECT 1 FROM event_range)", &x->ranges);
 }
@@ -1389,6 +1412,7 @@ static void finding_free(wr_finding *f)
     free(f->site[i].source);
   }
   free(f->range);
+  free(f->driver_fix);
 }
 
 void wr_findings_free(wr_findings *f)

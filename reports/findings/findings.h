@@ -47,6 +47,8 @@ typedef struct wr_finding_site {
 
 typedef struct wr_finding {
   const wr_rule *rule; /* of the same wr_findings */
+  const char *fix;     /* borrowed: what to do, in the functions that the program calls (fix.h) */
+  char *driver_fix;    /* owned: it, where it is not the rule's; else NULL */
   const char *decides; /* borrowed: the rule's, where the run was without that option; else NULL */
   wr_certainty certainty;
   uint64_t cost_ns, saving_ns, saving_bytes, count;

@@ -87,7 +87,7 @@ static bool sure_of(const wr_finding *f)
 static size_t first_of_rule(const wr_findings *all, size_t i)
 {
   const wr_finding *own = &all->finding[i], *f = all->finding;
-  while (f->rule != own->rule || sure_of(f) != sure_of(own))
+  while (f->rule != own->rule || sure_of(f) != sure_of(own) || strcmp(f->fix, own->fix) != 0)
     f++;
   return (size_t)(f - all->finding);
 }
@@ -113,7 +113,7 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   if (f->more_sites) LINE(x, "  … and %s more", COUNTED(f->more_sites, "place"));
   size_t first = first_of_rule(all, i);
   if (first == i)
-    LINE(x, "  %s", f->rule->fix);
+    LINE(x, "  %s", f->fix);
   else
     LINE(x, "  As %zu.", first + 1);
 }
@@ -232,7 +232,7 @@ static void add_removed(const findings_section *x, const wr_findings *f)
     for (size_t at = 0; at < r->sites; at++)
       add_finding_site(x, r, &r->site[at]);
     if (r->more_sites) LINE(x, "  … and %s more", COUNTED(r->more_sites, "place"));
-    LINE(x, "  %s", r->rule->fix);
+    LINE(x, "  %s", r->fix);
   }
 }
 
@@ -408,7 +408,7 @@ static void put_finding(wr_named_table *t, const wr_findings *all, const wr_find
     wr_table_put_none(t);
   wr_table_put_text(t, f->range);
   wr_table_put_text(t, f->rule->title);
-  wr_table_put_text(t, f->rule->fix);
+  wr_table_put_text(t, f->fix);
   put_more(t, all, f);
 }
 
@@ -425,7 +425,7 @@ static void add_removed_table(const wr_build *b, const wr_findings *f)
     wr_table_row(t);
     wr_table_put_text(t, f->removed[i].rule->id);
     WR_PUT(t, within(f->removed[i].count), within(f->removed[i].saving_bytes));
-    wr_table_put_text(t, f->removed[i].rule->fix);
+    wr_table_put_text(t, f->removed[i].fix);
     put_sites(t, &f->removed[i]);
   }
 }

@@ -1,9 +1,11 @@
 /* test_findings.c: what findings add up to, and rules that do not end. */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "reports/findings/findings.h"
+#include "reports/findings/fix.h"
 #include "reports/model/open.h"
 #include "tests/reports/synth.h"
 
@@ -326,6 +328,69 @@ START_TEST(a_stop_ends_a_rule)
 }
 END_TEST
 
+/* ---- what is advised ------------------------------------------------------------------------- */
+
+/* Blocks of one size, allocated and freed in turn by the functions of a layer; what is advised. */
+static void advice_for(const char *alloc, const char *release, uint8_t flags, char *out,
+                       size_t bytes)
+{
+  enum { TIMES = 64, STEP = 10000 };
+  const char *spools[] = {NULL, NULL};
+  synth_open(synth_dir());
+  for (int i = 0; i < TIMES; i++) {
+    trace_event e = {.kind = WEIR_EV_ALLOC,
+                     .api = synth_api(alloc),
+                     .flags = flags,
+                     .a = 0x7f0000000000,
+                     .bytes = 1 << 20,
+                     .mem = WEIR_MEM_DEVICE};
+    synth_event(0, (uint64_t)i * STEP, STEP / 4, e);
+    e.kind = WEIR_EV_FREE, e.api = synth_api(release);
+    synth_event(0, (uint64_t)i * STEP + STEP / 2, STEP / 4, e);
+  }
+  synth_close();
+  spools[0] = synth_spool();
+  wr_findings f;
+  wr_findings_settings settings = {.min = {0, -1, 1}};
+  ck_assert_int_eq(judge_trace_with(&f, synth_import("t.db", spools), &settings), WEIR_OK);
+  *out = 0;
+  for (size_t i = 0; i < f.count; i++)
+    if (!strcmp(f.finding[i].rule->id, "repeated-allocation"))
+      (void)snprintf(out, bytes, "%s", f.finding[i].fix);
+  wr_findings_free(&f);
+}
+
+START_TEST(advice_names_the_functions_that_the_program_calls)
+{
+  char text[512];
+  advice_for("cudaMalloc", "cudaFree", WEIR_EVF_RUNTIME, text, sizeof text);
+  ck_assert_msg(strstr(text, " cudaMallocAsync();") != NULL, "%s", text);
+  synth_clean();
+  advice_for("cuMemAlloc_v2", "cuMemFree_v2", 0, text, sizeof text);
+  ck_assert_msg(strstr(text, " cuMemAllocAsync();") && !strstr(text, "cuda"), "%s", text);
+}
+END_TEST
+
+START_TEST(each_rules_advice_has_the_drivers_names)
+{
+  wr_rules rules;
+  ck_assert_int_eq(wr_rules_load(&rules, NULL), WEIR_OK);
+  for (size_t i = 0; i < rules.count; i++) {
+    char *fix = wr_fix_for_driver(rules.rule[i].fix);
+    ck_assert_ptr_nonnull(fix);
+    ck_assert_msg(!strstr(fix, "cuda"), "%s: %s", rules.rule[i].id, fix);
+    for (char *at = strstr(fix, "cu"); at; at = strstr(at + 1, "cu")) {
+      char name[64];
+      if ((at > fix && at[-1] != ' ') || at[2] < 'A' || at[2] > 'Z') continue;
+      (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " ().,;:"), at);
+      ck_assert_msg(synth_api(name) != 0, "%s: %s is none", rules.rule[i].id, name);
+    }
+    free(fix);
+  }
+  wr_rules_free(&rules);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/findings");
@@ -344,6 +409,8 @@ int main(void)
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);
   tcase_add_test(t, a_stop_ends_a_rule);
+  tcase_add_test(t, advice_names_the_functions_that_the_program_calls);
+  tcase_add_test(t, each_rules_advice_has_the_drivers_names);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
