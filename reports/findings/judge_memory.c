@@ -185,6 +185,13 @@ void wr_judge_early_allocation(wr_case *c)
   free(o.rows);
 }
 
+/* What another thread took meanwhile follows from no order of this one's. */
+static bool is_of_thread(wr_case *c, int64_t event, int64_t template)
+{
+  const wr_call_row *e = wr_case_call(c, event);
+  return !e || e->common->thread == wr_case_common(c, template)->thread;
+}
+
 /* 20: Other memory was taken between its last use and its free. */
 void wr_judge_late_free(wr_case *c)
 {
@@ -195,7 +202,7 @@ void wr_judge_late_free(wr_case *c)
   }
   WR_EACH(c, LATE_FREE, late_free, f)
   {
-    if (!is_often(&o, f->template)) continue;
+    if (!is_often(&o, f->template) || !is_of_thread(c, f->alloc, f->template)) continue;
     wr_case_find(c, &(wr_found){.event = f->event,
                                 .template = f->template,
                                 .bytes = f->bytes,
