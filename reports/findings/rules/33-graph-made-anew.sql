@@ -14,15 +14,31 @@ ended AS (
   SELECT e.id AS event, t.process, e.a AS exec, e.duration
   FROM (SELECT 1 FROM made LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.status = $SUCCESS AND t.api IN (SELECT id FROM api WHERE name IN ('cuGraphExecDestroy', 'cudaGraphExecDestroy'))),
+bound AS ( -- begins and ends of captures
+  SELECT e.id, t.process, t.thread, e.a AS graph, b.name LIKE '%BeginCapture%' AS begins,
+         lag(e.id) OVER (PARTITION BY t.process, t.thread ORDER BY e.id) AS begin
+  FROM (SELECT 1 FROM made LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+  CROSS JOIN api b ON b.id = t.api
+  WHERE t.status = $SUCCESS AND t.api IN (SELECT id FROM api WHERE name LIKE 'cu%StreamBeginCapture%' OR name LIKE 'cu%StreamEndCapture%')),
+source AS ( -- of what is made, the capture that its graph is of, if nothing was made of that before
+  SELECT event, thread, lag(begin) OVER same AS begin, lag("end") OVER same AS "end", lag(thread) OVER same AS capturing
+  FROM (SELECT process, graph, id AS event, thread, begin, id AS "end" FROM bound WHERE NOT begins AND begin IS NOT NULL
+        UNION ALL SELECT m.process, e.a, m.event, NULL, NULL, NULL FROM made m CROSS JOIN event_row e ON e.id = m.event)
+  WINDOW same AS (PARTITION BY process, graph ORDER BY event)),
+captured AS MATERIALIZED (
+  SELECT s.event, (SELECT sum(e.duration) FROM event_row e CROSS JOIN template t ON t.id = e.template
+                   WHERE e.id BETWEEN s.begin AND s."end" AND t.thread = s.capturing) AS ns
+  FROM source s WHERE s.thread IS NULL AND s.begin IS NOT NULL),
 life AS (
   SELECT event, process, content, lead(ended) OVER same AS ended, lead(event) OVER same AS related
   FROM (SELECT event, process, exec, content, NULL AS ended FROM made
         UNION ALL SELECT event, process, exec, NULL, duration FROM ended)
   WINDOW same AS (PARTITION BY process, exec ORDER BY event)),
 placed AS (
-  SELECT m.event, e.template, e.duration + ifnull(m.ended, 0) AS ns, CASE WHEN m.ended THEN related END AS related,
+  SELECT m.event, e.template, e.duration + ifnull(m.ended, 0) + ifnull(c.ns, 0) AS ns, CASE WHEN m.ended THEN related END AS related,
          count(*) OVER (PARTITION BY m.process, t.stack, m.content) AS times,
          row_number() OVER (PARTITION BY m.process, t.stack, m.content ORDER BY m.event) AS nth
   FROM life m CROSS JOIN event_row e ON e.id = m.event CROSS JOIN template t ON t.id = e.template
+  LEFT JOIN captured c ON c.event = m.event
   WHERE m.content IS NOT NULL)
 SELECT event, template, ns AS cost_ns, related FROM placed WHERE times >= :min_times AND nth > 1
