@@ -4,7 +4,6 @@
 -- severity: high
 -- certainty: likely
 -- queued: device
--- least: always
 -- threshold: link 10 bytes a ns
 -- prove: strict access
 -- calls: t.kind = $COPY AND t.copy = $P2P

@@ -3,6 +3,7 @@
 -- title: Memory pool that gives all back at each wait, and takes it again
 -- severity: medium
 -- certainty: likely
+-- least: always
 -- threshold: min_times 8 times
 -- prove: strict pool
 -- calls: t.kind = $CACHE AND t.copy = $POOL_HAS
