@@ -7,6 +7,7 @@
 -- threshold: min_launches 8 launches between two other calls of the thread
 -- threshold: min_storms 4 times
 -- threshold: short 10000 ns a launch, what a launch may cost by itself
+-- threshold: node 2000 ns a launch, what it takes of the device within a graph
 -- threshold: long 50000 ns a launch, of a kernel of few threads
 -- threshold: few 16384 threads
 -- threshold: idle 25 percent of the time, in which the device did none of it
@@ -23,7 +24,7 @@ often AS (
   SELECT *, count(*) OVER (PARTITION BY thread, stack) AS storms, span * launches / total AS ns FROM brief)
 SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
        (CASE WHEN NOT waited THEN launch_ns WHEN worked THEN max(ns - worked, launch_ns)
-             WHEN span <= total * :short THEN ns ELSE launch_ns END)
+             WHEN span <= total * :short THEN max(ns - launches * :node, 0) ELSE launch_ns END)
          * (launches - 1) / launches AS saving_ns,
        CASE WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
             THEN 'possible' ELSE 'likely' END AS certainty
