@@ -9,7 +9,8 @@ enum {
   ROWS_OF_A_MATRIX = 8,  /* copies at one stride: what they waste is another fact */
   SMALL_GAP_NS = 50000,  /* from a small copy to the next: fewer */
   SLOW_NS = 20000,       /* of a call that keeps the host: at least */
-  SLOWEST_COPY = 4       /* bytes a ns: what a copy takes beyond that it has waited */
+  SLOWEST_COPY = 4,      /* bytes a ns: what a copy takes beyond that it has waited */
+  BRIEF_PART = 16        /* of the time before it: a wait below that is brief */
 };
 
 /* `in_thread` of a template. */
@@ -210,7 +211,8 @@ static int64_t host_ahead(const wr_thread_state *h, const wr_common *t, const wr
     *shared_ns = lesser(own_ns, next->duration);
     return until + *shared_ns;
   }
-  return waited_in(t, next) < SLOW_NS ? until : h->queued_end - h->wait_end;
+  int64_t waited = waited_in(t, next);
+  return waited < SLOW_NS || waited < until / BRIEF_PART ? until : h->queued_end - h->wait_end;
 }
 
 /* `next`: the thread's next wait or copy that waits, of template `t`; NULL: none. */
