@@ -8,6 +8,9 @@
  * predictions the median, as a user has any of them. Links are slowed where a copy of this
  * machine's own would hide what they take.
  *
+ * Where it may, a run that is to be quiet goes by a real-time policy, before all other work of the
+ * machine: next to ten builds the same program took 55 to 150 ms without it, and 54 to 56 with it.
+ *
  * `savings` and `savings-busy` are how many of all wastes are within 25 %, and none may be beyond
  * twice. For the second, BUSY loops run next to the runs under Weir; what the fix gains is that of
  * the first. */
@@ -40,10 +43,24 @@ static double gained[SAVINGS], unfixed[SAVINGS], predicted[2][SAVINGS];
 
 /* ---- the runs -------------------------------------------------------------------------------- */
 
+/* The begin of a command: it runs before the machine's other work if it may, and unless it is to run busy. */
+static const char *const *begin_of(bool busy)
+{
+  static const char *const first[] = {"chrt", "-r", "1"}, *const plain[] = {"nice", "-n", "0"},
+                           *const attempt[] = {"chrt", "-r", "1", "true", NULL};
+  static int may = -1;
+  if (may < 0) may = bench_run(NULL, NULL, NULL, attempt);
+  return may && !busy ? first : plain;
+}
+
 /* ns that the part takes which wastes, or does not. */
 static bool time_bare(const saving *s, const char *how, double *ns)
 {
-  const char *const argv[] = {"env",
+  const char *const *by = begin_of(false);
+  const char *const argv[] = {by[0],
+                              by[1],
+                              by[2],
+                              "env",
                               bench_text("LD_LIBRARY_PATH=%s/lib/sim", bench_build),
                               "WEIR_SIM_CARD=h100",
                               bench_text("WEIR_SIM_DEVICES=%s", s->devices),
@@ -57,11 +74,15 @@ static bool time_bare(const saving *s, const char *how, double *ns)
 }
 
 /* Returns the saving that findings of the rule estimate, ns. */
-static bool predict(const saving *s, double *ns)
+static bool predict(const saving *s, bool busy, double *ns)
 {
+  const char *const *by = begin_of(busy);
   const char *weir = bench_text("%s/bin/weir", bench_build),
              *trace = bench_text("%s/waste.db", bench_scratch);
-  const char *const record[] = {"env",
+  const char *const record[] = {by[0],
+                                by[1],
+                                by[2],
+                                "env",
                                 bench_text("WEIR_SIM_LINK=%s", s->link),
                                 weir,
                                 "run",
@@ -102,7 +123,7 @@ static bool find_prediction(size_t i, bool busy)
 {
   double ns[TURNS];
   for (int turn = 0; turn < TURNS; turn++)
-    if (!predict(&savings[i], &ns[turn])) return false;
+    if (!predict(&savings[i], busy, &ns[turn])) return false;
   predicted[busy][i] = bench_median(ns, TURNS);
   return true;
 }

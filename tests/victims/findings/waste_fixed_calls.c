@@ -65,16 +65,16 @@ void redundant_wait(int fixed, int times)
 /* The free waits for the kernel; without it the host waits for it as well. */
 void repeated_busy(int fixed, int times)
 {
-  float *p = NULL;
+  float *p[BLOCKS];
   begin_part();
   for (int i = 0; i < times; i++) {
-    if (!fixed || i == 0) CHECK(cudaMalloc((void **)&p, BYTES));
-    launch(NULL, p, 64);
+    for (int k = 0; k < BLOCKS && (!fixed || i == 0); k++)
+      CHECK(cudaMalloc((void **)&p[k], BYTES));
+    launch(NULL, p[0], 64);
     queue_work(NULL);
-    if (!fixed || i == times - 1)
-      CHECK(cudaFree(p));
-    else
-      CHECK(cudaStreamSynchronize(NULL));
+    if (fixed) CHECK(cudaStreamSynchronize(NULL));
+    for (int k = 0; k < BLOCKS && (!fixed || i == times - 1); k++)
+      CHECK(cudaFree(p[k]));
   }
   end_part();
 }

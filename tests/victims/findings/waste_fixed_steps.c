@@ -139,3 +139,32 @@ void resized_allocation(int fixed, int times)
   end_part();
   CHECK(cudaFree(list));
 }
+
+/* The same launches captured and instantiated in each step, or once. */
+void graph_captured_anew(int fixed, int times)
+{
+  enum { LAUNCHES = 64 };
+  cudaGraph_t graph = NULL;
+  cudaGraphExec_t exec = NULL;
+  cudaStream_t s;
+  float *p = used_memory(4096);
+  CHECK(cudaStreamCreate(&s));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (!fixed || i == 0) {
+      CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+      for (int k = 0; k < LAUNCHES; k++)
+        launch(s, p, 64);
+      CHECK(cudaStreamEndCapture(s, &graph));
+      CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    }
+    CHECK(cudaGraphLaunch(exec, s));
+    CHECK(cudaStreamSynchronize(s));
+    if (fixed && i < times - 1) continue;
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+  }
+  end_part();
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+}
