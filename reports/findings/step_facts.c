@@ -114,7 +114,7 @@ static weir_status see_scalar(wr_fact_tables *tables, wr_step_state *h, const wr
     begin_scalar(h, t, c);
   } else if (t->kind == WEIR_EV_SYNC) {
     wait_scalar(h, t, c);
-  } else if (t->kind == WEIR_EV_LAUNCH) {
+  } else if (t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL) { /* or of a graph */
     if (h->scalar.event) st = end_scalar(tables, h, c);
     if (!h->launches++) h->first_launch = t->id;
     h->again += h->first_launch == t->id;

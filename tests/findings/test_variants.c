@@ -18,7 +18,8 @@ static const struct variant {
      " launch-storm copied-instead-of-swapped managed-thrash loaded-in-a-request "},
     {"python",
      "python3 $WEIR_SOURCE/tests/victims/findings/by_python.py $BUILD/tests/findings/waster.so",
-     " --python", NULL, " idle-object "},
+     " --python", NULL,
+     " idle-object polled-in-a-loop "}, /* a stack of Python takes more than a question */
     {"thread", "$BUILD/tests/findings/waster", "", "1", ""},
 };
 
