@@ -218,20 +218,48 @@ static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *rec
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-/* Reads it, where no seek before has. */
+/* Reads pages from `number` on. */
+static wr_btree_step read_pages(const wr_btree *t, wr_btree_page *p, uint32_t number,
+                                uint32_t count)
+{
+  size_t bytes = (size_t)count * t->page_bytes;
+  if (count > p->room) {
+    free(p->bytes);
+    *p = (wr_btree_page){.bytes = malloc(bytes + SLACK), .room = count};
+    if (!p->bytes) return WR_BTREE_NO_MEMORY;
+    memset(p->bytes + bytes, 0, SLACK);
+  }
+  p->number = p->count = 0;
+  sqlite3_int64 offset = (sqlite3_int64)(number - 1) * t->page_bytes;
+  if (t->file->pMethods->xRead(t->file, p->bytes, (int)bytes, offset)) return WR_BTREE_ODD;
+  p->number = number;
+  p->count = count;
+  return WR_BTREE_ROW;
+}
+
+/* How many pages to read from `number` on: where the last ones were used to their end and it is
+ * the one after them, twice as many. */
+static uint32_t pages_ahead(const wr_btree *t, const wr_btree_page *p, uint32_t number)
+{
+  if (!p->number || number != p->number + p->count) return 1;
+  uint32_t most = WR_BTREE_AHEAD / t->page_bytes, left = t->pages - number + 1;
+  uint32_t count = 2 * p->count < most ? 2 * p->count : most;
+  return count < left ? count : left;
+}
+
+/* Reads it, where it is not there yet. */
 static wr_btree_step load_page(const wr_btree_walk *w, wr_btree_level *l, uint32_t number)
 {
   const wr_btree *t = w->table;
   size_t most = w->here_and_there ? WR_BTREE_PAGES : 1;
   if (!l->kept && !(l->kept = calloc(most, sizeof(*l->kept)))) return WR_BTREE_NO_MEMORY;
   wr_btree_page *p = &l->kept[number % most];
-  if (!p->bytes && !(p->bytes = calloc(1, t->page_bytes + SLACK))) return WR_BTREE_NO_MEMORY;
-  l->page = p->bytes;
-  if (p->number == number) return WR_BTREE_ROW;
-  p->number = 0;
-  sqlite3_int64 offset = (sqlite3_int64)(number - 1) * t->page_bytes;
-  if (t->file->pMethods->xRead(t->file, p->bytes, (int)t->page_bytes, offset)) return WR_BTREE_ODD;
-  p->number = number;
+  if (!p->number || number - p->number >= p->count) {
+    uint32_t count = w->here_and_there ? 1 : pages_ahead(t, p, number);
+    wr_btree_step step = read_pages(t, p, number, count);
+    if (step != WR_BTREE_ROW) return step;
+  }
+  l->page = p->bytes + (size_t)(number - p->number) * t->page_bytes;
   return WR_BTREE_ROW;
 }
 

@@ -17,10 +17,11 @@
 #include "reports/import/schema.h"
 
 enum {
-  WR_ROW_COLUMNS = 20,   /* besides the key */
-  WR_BTREE_DEPTH = 20,   /* SQLite's own limit */
-  WR_BTREE_PAGES = 64,   /* of a level, that a walk which looks for rows here and there keeps */
-  WR_BTREE_LEAVES = 256, /* of which such a walk knows what rows they have */
+  WR_ROW_COLUMNS = 20,       /* besides the key */
+  WR_BTREE_DEPTH = 20,       /* SQLite's own limit */
+  WR_BTREE_PAGES = 64,       /* of a level, that a walk which looks for rows here and there keeps */
+  WR_BTREE_AHEAD = 64 << 10, /* bytes that another walk reads at once, where pages lie in a row */
+  WR_BTREE_LEAVES = 256,     /* of which such a walk knows what rows they have */
   WR_RECORD_FORMS = 64
 };
 
@@ -51,6 +52,8 @@ typedef struct wr_record_form {
 typedef struct wr_btree_page {
   uint8_t *bytes;  /* owned; NULL: not used yet */
   uint32_t number; /* of the page that is there; 0 none */
+  uint32_t count;  /* pages from that one on that are there, of a level that keeps one */
+  uint32_t room;   /* pages */
 } wr_btree_page;
 
 typedef struct wr_btree_level {

@@ -5,10 +5,11 @@
 #include "reports/base/util.h"
 #include "reports/events/private.h"
 
-const char *const wr_event_columns[WR_EVENT_VALUES] = {"id", "template", "start", "duration",
-                                                       "a",  "b",        "bytes"};
-
-enum { OF_ID, OF_TEMPLATE, OF_START, OF_DURATION, OF_A, OF_B, OF_BYTES }; /* of a row */
+const char *const wr_event_columns[WR_EVENT_VALUES] = {
+    [WR_OF_ID] = "id",       [WR_OF_TEMPLATE] = "template",
+    [WR_OF_START] = "start", [WR_OF_DURATION] = "duration",
+    [WR_OF_A] = "a",         [WR_OF_B] = "b",
+    [WR_OF_BYTES] = "bytes"};
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
@@ -76,6 +77,17 @@ static weir_status take_graph_launch(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* Whether ids have gaps: where they have none, an id is a place. */
+static void look_for_gaps(wr_events *x)
+{
+  size_t at = x->base;
+  if (!x->count) return;
+  x->first_id = x->templates[at].id;
+  while (at < x->count && (uint64_t)x->templates[at].id == (uint64_t)x->first_id + (at - x->base))
+    at++;
+  if (at == x->count) x->in_a_row = x->count - x->base;
+}
+
 weir_status wr_events_open(wr_events *x, const wr_db *db)
 {
   *x = (wr_events){.db = db};
@@ -83,6 +95,7 @@ weir_status wr_events_open(wr_events *x, const wr_db *db)
   weir_status st =
       wr_db_each(db, "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM main.template ORDER BY id",
                  take_template, x);
+  look_for_gaps(x);
   if (st) return st;
   return wr_db_each(db,
                     "SELECT id FROM main.api WHERE name GLOB '*GraphLaunch*' AND id IN"
@@ -109,22 +122,6 @@ size_t wr_events_template(const wr_events *x, int64_t id)
 
 /* ---- in order of rows ------------------------------------------------------------------------ */
 
-bool wr_event_read(const wr_events *x, const int64_t row[WR_EVENT_VALUES], wr_event *e)
-{
-  size_t at = wr_events_template(x, row[OF_TEMPLATE]);
-  if (at == SIZE_MAX) return false; /* a damaged trace: the view `event` has no such event either */
-  int64_t ns = row[OF_DURATION];
-  *e = (wr_event){.id = row[OF_ID],
-                  .start = row[OF_START],
-                  .ns = ns > 0 ? ns : 0,
-                  .a = (uint64_t)row[OF_A],
-                  .b = (uint64_t)row[OF_B],
-                  .bytes = (uint64_t)row[OF_BYTES],
-                  .t = &x->templates[at],
-                  .at = at};
-  return true;
-}
-
 static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
 {
   wr_event e;
@@ -134,7 +131,7 @@ static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
   weir_status st = wr_rows_open(&r, x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
   for (size_t n; !st && (n = wr_rows_some(&r, rows[0], WR_ROWS_AT_ONCE)) != 0;)
     for (size_t i = 0; !st && i < n; i++) {
-      if (!x->runs_known && !wr_runs_add(x, &finder, rows[i][OF_ID], rows[i][OF_START]))
+      if (!x->runs_known && !wr_runs_note(x, &finder, rows[i][WR_OF_ID], rows[i][WR_OF_START]))
         st = wr_db_out_of_memory(x->db);
       else if (wr_event_read(x, rows[i], &e))
         st = take(context, &e);

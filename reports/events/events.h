@@ -45,7 +45,9 @@ typedef struct wr_events {
   const wr_db *db;        /* borrowed */
   wr_template *templates; /* owned, in order of id */
   size_t count, capacity;
-  size_t base; /* of the first id above 0, or of the last */
+  size_t base;      /* of the first id above 0, or of the last */
+  size_t in_a_row;  /* templates from there on, if their ids have no gaps; else 0 */
+  int64_t first_id; /* of the first of these */
   hash_map by_id;
   struct wr_event_run *runs; /* owned */
   size_t run_count, run_capacity;

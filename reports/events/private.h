@@ -6,16 +6,43 @@
 #include "reports/events/rows.h"
 
 enum {
-  WR_RUN_WINDOW = 64, /* a row of a run is at most as many rows after one that began later */
-  WR_EVENT_VALUES = 7,
+  WR_RUN_WINDOW = 64,  /* a row of a run is at most as many rows after one that began later */
   WR_ROWS_AT_ONCE = 64 /* that are decoded before the first of them is taken */
 };
 
 /* The columns of event_row, in the order in which wr_event_read() takes them. */
+enum {
+  WR_OF_ID,
+  WR_OF_TEMPLATE,
+  WR_OF_START,
+  WR_OF_DURATION,
+  WR_OF_A,
+  WR_OF_B,
+  WR_OF_BYTES,
+  WR_EVENT_VALUES
+};
 extern const char *const wr_event_columns[WR_EVENT_VALUES];
 
-/* A row as wr_rows_some() has it. False: it has no template. */
-bool wr_event_read(const wr_events *x, const int64_t row[WR_EVENT_VALUES], wr_event *e);
+/* A row as wr_rows_some() has it. False: it has no template: of a damaged trace, whose view
+ * `event` has no such event either. */
+static inline bool wr_event_read(const wr_events *x, const int64_t row[WR_EVENT_VALUES],
+                                 wr_event *e)
+{
+  uint64_t nth = (uint64_t)row[WR_OF_TEMPLATE] - (uint64_t)x->first_id;
+  size_t at =
+      nth < x->in_a_row ? x->base + (size_t)nth : wr_events_template(x, row[WR_OF_TEMPLATE]);
+  if (at == SIZE_MAX) return false;
+  int64_t ns = row[WR_OF_DURATION];
+  e->id = row[WR_OF_ID];
+  e->start = row[WR_OF_START];
+  e->ns = ns > 0 ? ns : 0;
+  e->a = (uint64_t)row[WR_OF_A];
+  e->b = (uint64_t)row[WR_OF_B];
+  e->bytes = (uint64_t)row[WR_OF_BYTES];
+  e->t = &x->templates[at];
+  e->at = at;
+  return true;
+}
 
 /* Rows that are in order of time, but for rows within the window. */
 typedef struct wr_event_run {
@@ -33,5 +60,16 @@ typedef struct wr_run_finder {
 
 /* False: out of memory. */
 bool wr_runs_add(wr_events *x, wr_run_finder *f, int64_t id, int64_t start);
+
+/* The same. A row that began no sooner than all of its run, as most did, surely fits the run. */
+static inline bool wr_runs_note(wr_events *x, wr_run_finder *f, int64_t id, int64_t start)
+{
+  wr_event_run *run = x->run_count ? &x->runs[x->run_count - 1] : NULL;
+  if (!run || start < run->until) return wr_runs_add(x, f, id, start);
+  run->last = id;
+  run->until = start;
+  f->latest[f->rows++ % WR_RUN_WINDOW] = start;
+  return true;
+}
 
 #endif

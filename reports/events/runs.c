@@ -23,7 +23,7 @@ static weir_status find_runs(wr_events *x)
   x->run_count = 0;
   for (size_t n; !st && (n = wr_rows_some(&r, rows[0], WR_ROWS_AT_ONCE)) != 0;)
     for (size_t i = 0; !st && i < n; i++)
-      if (!wr_runs_add(x, &finder, rows[i][0], rows[i][1])) st = wr_db_out_of_memory(x->db);
+      if (!wr_runs_note(x, &finder, rows[i][0], rows[i][1])) st = wr_db_out_of_memory(x->db);
   weir_status closed = wr_rows_close(&r);
   x->runs_known = !st && !closed;
   return st ? st : closed;
@@ -54,31 +54,39 @@ static bool is_earlier(const wr_event *a, const wr_event *b)
   return a->start != b->start ? a->start < b->start : a->id < b->id;
 }
 
-/* Room for one more row after those held, and its place among them. */
-static void hold_event(run_source *s, const wr_event *e)
+/* The row after the last that is held goes to its place among them. */
+static void place_last(run_source *s)
 {
-  if (s->head + s->count == MOST_HELD) {
+  wr_event *first = s->held + s->head, *at = first + s->count - 1, e = *at;
+  for (; at > first && is_earlier(&e, at - 1); at--)
+    *at = at[-1];
+  *at = e;
+}
+
+/* Holds the first rows of those read that are of the run; returns how many there were. */
+static size_t hold_rows(const run_merge *m, run_source *s,
+                        int64_t rows[WR_ROWS_AT_ONCE][WR_EVENT_VALUES], size_t n)
+{
+  if (s->head + s->count + n > MOST_HELD) {
     memmove(s->held, s->held + s->head, s->count * sizeof(*s->held));
     s->head = 0;
   }
-  wr_event *at = s->held + s->head + s->count++;
-  for (; at > s->held + s->head && is_earlier(e, at - 1); at--)
-    *at = at[-1];
-  *at = *e;
+  for (size_t i = 0; i < n; i++) {
+    wr_event *e = &s->held[s->head + s->count];
+    if (rows[i][0] > s->run->last) return i;
+    if (!wr_event_read(m->x, rows[i], e)) continue;
+    if (s->count++ && is_earlier(e, e - 1)) place_last(s);
+  }
+  return n;
 }
 
 /* Reads on until as many rows are held as are needed to know the next. */
 static weir_status fill_source(const run_merge *m, run_source *s)
 {
   int64_t rows[WR_ROWS_AT_ONCE][WR_EVENT_VALUES];
-  wr_event e;
   while (s->count < s->want && !s->over) {
     size_t n = wr_rows_some(&s->rows, rows[0], WR_ROWS_AT_ONCE);
-    s->over = !n;
-    for (size_t i = 0; i < n && !s->over; i++) {
-      s->over = rows[i][0] > s->run->last;
-      if (!s->over && wr_event_read(m->x, rows[i], &e)) hold_event(s, &e);
-    }
+    s->over = !n || hold_rows(m, s, rows, n) < n;
   }
   return s->rows.status;
 }
