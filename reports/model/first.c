@@ -113,7 +113,7 @@ static bool lower_time(hash_map *m, uint64_t key, int64_t end)
 static bool thread_goes_on(wr_firsts *f, const wr_first_call *c)
 {
   bool added = false;
-  if (c->thread != f->last_thread) {
+  if (c->thread != f->last_thread || !f->thread_count) {
     uint64_t *at = hash_map_place(&f->by_thread, (uint64_t)c->thread, &added);
     if (!at) return false;
     if (added) *at = f->thread_count;
@@ -136,7 +136,7 @@ static bool thread_goes_on(wr_firsts *f, const wr_first_call *c)
 }
 
 /* By what it does, wherever it is called. */
-static bool makes_context(const wr_firsts *f, uint32_t api)
+bool wr_firsts_named(const wr_firsts *f, uint32_t api)
 {
   return api &&
          (api == f->init || api == f->init_device || api == f->retain || api == f->create[0] ||
@@ -145,7 +145,7 @@ static bool makes_context(const wr_firsts *f, uint32_t api)
 
 bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe)
 {
-  bool by_name = makes_context(f, c->api);
+  bool by_name = wr_firsts_named(f, c->api);
   uint64_t life;
   *maybe = by_name;
   if (!thread_goes_on(f, c)) return false;
@@ -175,7 +175,7 @@ bool wr_firsts_made(const wr_firsts *f, const wr_first_call *c)
       hash_map_get(&f->by_name, c->api == f->init ? key_of(c->process, -1, 0)
                                                   : key_of(c->process, c->device, life));
   if (c->api == f->init || asked) return named && c->start <= (int64_t)*named;
-  if (makes_context(f, c->api)) return true;
+  if (wr_firsts_named(f, c->api)) return true;
   const uint64_t *earliest = hash_map_get(&f->earliest, key_of(c->process, c->context, life));
   if (!earliest || c->start > (int64_t)*earliest) return false;
   return !named || c->start < (int64_t)*named; /* or it was there when this was called */

@@ -49,6 +49,23 @@ void wr_firsts_close(wr_firsts *f);
  * about once all were taken. False: out of memory. */
 bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe);
 
+/* Whether a function makes contexts, or asks for one by name. */
+bool wr_firsts_named(const wr_firsts *f, uint32_t api);
+
+/* Takes a call as wr_firsts_take() does, where it is like most: of the thread of the call before,
+ * and in no context or in that of the thread's call before. False: it is not, and nothing was
+ * taken. The function is none of wr_firsts_named(). */
+static inline bool wr_firsts_go_on(wr_firsts *f, int64_t thread, int64_t context, int64_t start,
+                                   int64_t end)
+{
+  if (thread != f->last_thread || !f->thread_count) return false;
+  wr_first_thread *t = &f->threads[f->last_at];
+  if (context && (context != t->context || f->reset_count)) return false;
+  if (start < t->start) t->start = start;
+  if (end > t->end) t->end = end;
+  return true;
+}
+
 /* Whether the call made a context, or waited for one to be made. */
 bool wr_firsts_made(const wr_firsts *f, const wr_first_call *c);
 

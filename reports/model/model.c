@@ -21,7 +21,18 @@ typedef struct call_sum {
   uint64_t timed_bytes, timed_ns; /* of copies that the call waits for */
   uint64_t registered;            /* events that have bytes */
   int64_t first;                  /* row of the first event */
+  uint8_t how;                    /* TAKE_*: of the template; 0: not known yet */
 } call_sum;
+
+/* What is done with an event of a template, decided once for all of them. */
+enum {
+  TAKE_KNOWN = 1,
+  TAKE_CALL = 2,   /* it is a call */
+  TAKE_NAMED = 4,  /* that may have made a context by its name */
+  TAKE_KERNEL = 8, /* a launch that was run */
+  TAKE_TIMED = 16, /* a copy that the call may have waited for */
+  TAKE_POLLS = 32  /* it may stand for several calls */
+};
 
 typedef struct undecided_call { /* it may have made a context */
   size_t at;
@@ -112,10 +123,14 @@ static void count_split(load *l, const wr_template *t, const call_sum *s, int di
 /* Whether the call lasts until its copy is done, so that the host's time is the copy's, with what
  * it waited for before. The interposer marks what waits by the documentation ("API synchronization
  * behavior"); an asynchronous call from pageable memory only may. */
+static bool may_be_timed(const wr_template *t)
+{
+  return t->kind == WEIR_EV_COPY && !(t->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH)) &&
+         t->flags & WEIR_EVF_IMPLICIT_SYNC;
+}
+
 static bool has_duration(const wr_event *e)
 {
-  if (e->t->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !(e->t->flags & WEIR_EVF_IMPLICIT_SYNC))
-    return false;
   return e->ns && !(e->t->copy == WEIR_COPY_HTOD && e->bytes <= SMALL_UPLOAD);
 }
 
@@ -225,10 +240,10 @@ static bool is_query(const wr_template *t)
   return t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_QUERY;
 }
 
-/* Calls that the event stands for; a damaged trace may say that there was none. */
+/* Calls that an event of TAKE_POLLS stands for; a damaged trace may say that there was none. */
 static uint64_t polls_of(const wr_event *e)
 {
-  return is_query(e->t) && e->t->status == 600 && e->bytes + 1 ? e->bytes + 1 : 1;
+  return e->bytes + 1 ? e->bytes + 1 : 1;
 }
 
 static void count_api(load *l, const wr_template *t, const call_sum *s)
@@ -401,8 +416,17 @@ static weir_status choose_tables(load *l)
   return st;
 }
 
-/* The sum of a template, made when its first event comes. */
-static call_sum *sum_of_template(load *l, size_t at)
+static uint8_t way_to_take(const load *l, const wr_template *t)
+{
+  bool kernel = t->kind == WEIR_EV_LAUNCH && t->done, polls = is_query(t) && t->status == 600;
+  return (uint8_t)(TAKE_KNOWN | (t->kind != WEIR_EV_CACHE ? TAKE_CALL : 0) |
+                   (wr_firsts_named(&l->firsts, (uint32_t)t->api) ? TAKE_NAMED : 0) |
+                   (kernel ? TAKE_KERNEL : 0) | (may_be_timed(t) ? TAKE_TIMED : 0) |
+                   (polls ? TAKE_POLLS : 0));
+}
+
+/* The sum of a template whose first event comes. */
+static call_sum *new_sum(load *l, size_t at)
 {
   while (at >= l->calls) {
     size_t more = l->events->count > at ? l->events->count : at + 1;
@@ -410,49 +434,70 @@ static call_sum *sum_of_template(load *l, size_t at)
     memset(l->call + l->calls, 0, (l->call_capacity - l->calls) * sizeof(call_sum));
     l->calls = l->call_capacity;
   }
-  if (l->call[at].events) return &l->call[at];
-  if (!wr_grow(&l->order, &l->order_capacity, l->ordered + 1, sizeof(*l->order))) return NULL;
-  l->order[l->ordered++] = at;
+  l->call[at].how = way_to_take(l, &l->events->templates[at]);
   return &l->call[at];
 }
 
-/* Of one call of several that the event stands for only the mean is known. */
-static void add_event(call_sum *s, const wr_event *e)
+static inline call_sum *sum_of_template(load *l, size_t at)
 {
-  uint64_t polls = polls_of(e), ns = (uint64_t)e->ns, longest = polls > 1 ? ns / polls : ns;
+  return at < l->calls && l->call[at].how ? &l->call[at] : new_sum(l, at);
+}
+
+/* Of one call of several that the event stands for only the mean is known. */
+static inline void add_event(call_sum *s, const wr_event *e, uint8_t how)
+{
+  uint64_t polls = how & TAKE_POLLS ? polls_of(e) : 1, ns = (uint64_t)e->ns;
+  uint64_t longest = polls > 1 ? ns / polls : ns;
   if (!s->events++ || e->id < s->first) s->first = e->id;
   s->bytes += e->bytes;
   s->ns += ns;
   s->polls += polls;
   if (longest > s->longest) s->longest = longest;
   s->registered += e->bytes != 0;
-  if (e->t->kind != WEIR_EV_COPY || !has_duration(e)) return;
+  if (!(how & TAKE_TIMED) || !has_duration(e)) return;
   s->timed_bytes += e->bytes;
   s->timed_ns += ns;
+}
+
+static weir_status keep_undecided(load *l, const wr_event *e, uint8_t how)
+{
+  undecided_call u = {.at = e->at, .start = e->start};
+  add_event(&u.sum, e, how);
+  if (!wr_grow(&l->undecided, &l->undecided_capacity, l->undecided_count + 1, sizeof(u)))
+    return wr_db_out_of_memory(l->db);
+  l->undecided[l->undecided_count++] = u;
+  return WEIR_OK;
+}
+
+/* *maybe: it may have made a context. False: out of memory. */
+static inline bool take_call(load *l, const wr_event *e, uint8_t how, bool *maybe)
+{
+  int64_t end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
+  if (!(how & TAKE_NAMED) &&
+      wr_firsts_go_on(&l->firsts, e->t->thread, e->t->context, e->start, end))
+    return true;
+  const wr_first_call c = first_call(e->t, e->start, e->ns);
+  return wr_firsts_take(&l->firsts, &c, maybe);
 }
 
 static weir_status take_event(void *context, const wr_event *e)
 {
   load *l = context;
+  call_sum *s = sum_of_template(l, e->at);
+  uint8_t how = s ? s->how : 0;
   bool maybe = false;
-  wr_first_call c = first_call(e->t, e->start, e->ns);
-  if (e->t->kind != WEIR_EV_CACHE && !wr_firsts_take(&l->firsts, &c, &maybe))
-    return wr_db_out_of_memory(l->db);
-  if (e->t->kind == WEIR_EV_LAUNCH && e->t->done && !wr_kernels_launch(&l->m->kernels, e))
+  if (!s || (how & TAKE_CALL && !take_call(l, e, how, &maybe)) ||
+      (how & TAKE_KERNEL && !wr_kernels_launch(&l->m->kernels, e)))
     return wr_db_out_of_memory(l->db);
   if (l->template_of && e->id >= l->first_event && e->id <= l->last_event)
     l->template_of[e->id - l->first_event] = (uint32_t)e->at + 1;
-  if (maybe) {
-    undecided_call u = {.at = e->at, .start = e->start};
-    add_event(&u.sum, e);
-    if (!wr_grow(&l->undecided, &l->undecided_capacity, l->undecided_count + 1, sizeof(u)))
+  if (maybe) return keep_undecided(l, e, how);
+  if (!s->events) {
+    if (!wr_grow(&l->order, &l->order_capacity, l->ordered + 1, sizeof(*l->order)))
       return wr_db_out_of_memory(l->db);
-    l->undecided[l->undecided_count++] = u;
-    return WEIR_OK;
+    l->order[l->ordered++] = e->at;
   }
-  call_sum *s = sum_of_template(l, e->at);
-  if (!s) return wr_db_out_of_memory(l->db);
-  add_event(s, e);
+  add_event(s, e, how);
   return WEIR_OK;
 }
 
