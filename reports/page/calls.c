@@ -17,6 +17,8 @@ typedef struct page_kind {
   bool listed;                       /* it is a call */
   bool good, done, first, sized;     /* good: returned success; done: and was run, not captured */
   bool waits, implicit, alloc, copy; /* alloc: of device memory */
+  bool named;                        /* it may have made a context by its name */
+  page_cell_near own, wait;          /* its cell, and that of what it may have waited */
 } page_kind;
 
 typedef struct page_undecided {
@@ -52,6 +54,7 @@ static int ordinal_of(sqlite3_stmt *q, int column)
 
 page_flame *page_flame_of(page_calls *c, uint32_t stack)
 {
+  if (stack < c->flames) return &c->flame[stack];
   if (!wr_grow(&c->flame, &c->flame_capacity, (size_t)stack + 1, sizeof(*c->flame))) return NULL;
   for (; c->flames <= stack; c->flames++)
     c->flame[c->flames] = (page_flame){0};
@@ -158,6 +161,7 @@ static weir_status make_kind(page_calls *c, const wr_template *t, page_kind *k)
                    .first = t->first,
                    .listed = t->kind != WEIR_EV_CACHE};
   if (!k->listed) return WEIR_OK;
+  k->named = wr_firsts_named(&c->firsts, k->api);
   classify(c, k, t->copy, t->mem);
   k->implicit = t->implicit;
   weir_status s = page_site_of(c->places, t->stack, k->api, &k->site);
@@ -193,41 +197,52 @@ static const page_kind *page_kind_of(const page_calls *c, int64_t template)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static weir_status add_cell(page_calls *c, const page_kind *k, page_class of, int64_t start,
-                            page_cell by)
+static weir_status add_to_cell(const page_calls *c, page_cell *cell, page_cell by)
 {
-  bool own = of == (page_class)k->of;
-  const page_key key = {.site = k->site,
-                        .of = (uint8_t)of,
-                        .direction = own ? k->direction : PAGE_NO_DIRECTION,
-                        .route = own && k->route ? c->route[k->route - 1].number : 0};
-  page_cell *cell = page_cell_of(&c->cube, start, key);
   if (!cell) return wr_db_out_of_memory(c->db);
   cell->count += by.count, cell->bytes += by.bytes;
   cell->host_ns += by.host_ns, cell->device_ns += by.device_ns;
   return WEIR_OK;
 }
 
-/* A call's time, and waits. `init`: it is no time of what it did. */
-static weir_status add_time(page_calls *c, const page_kind *k, int64_t start, int64_t ns, bool init)
+/* In the class of its kind. */
+static weir_status add_own(page_calls *c, page_kind *k, int64_t start, page_cell by)
 {
-  page_cell one = {.count = 1, .host_ns = (uint64_t)ns}, time = {.host_ns = (uint64_t)ns};
-  if (init) return k->first ? add_cell(c, k, PAGE_INIT, start, one) : WEIR_OK;
+  const page_key key = {.site = k->site,
+                        .of = k->of,
+                        .direction = k->direction,
+                        .route = k->route ? c->route[k->route - 1].number : 0};
+  return add_to_cell(c, page_cell_again(&c->cube, &k->own, start, key), by);
+}
+
+/* In another class; `near`: of that one. */
+static weir_status add_other(page_calls *c, const page_kind *k, page_class of, page_cell_near *near,
+                             int64_t start, page_cell by)
+{
+  const page_key key = {.site = k->site, .of = (uint8_t)of};
+  return add_to_cell(c, page_cell_again(&c->cube, near, start, key), by);
+}
+
+/* A call's time, and waits. `init`: it is no time of what it did. */
+static weir_status add_time(page_calls *c, page_kind *k, int64_t start, int64_t ns, bool init)
+{
+  const page_cell one = {.count = 1, .host_ns = (uint64_t)ns};
+  page_cell_near none = {0};
+  if (init) return k->first ? add_other(c, k, PAGE_INIT, &none, start, one) : WEIR_OK;
   if (!k->done) return WEIR_OK;
   page_flame *f = page_flame_of(c, k->stack);
   if (!f) return wr_db_out_of_memory(c->db);
   if (k->waits || k->implicit) f->wait_ns += (uint64_t)ns;
-  if (k->waits) return add_cell(c, k, PAGE_WAIT, start, one);
-  weir_status s = k->implicit ? add_cell(c, k, PAGE_IMPLICIT, start, one) : WEIR_OK;
+  if (k->waits) return add_own(c, k, start, one);
+  weir_status s = k->implicit ? add_other(c, k, PAGE_IMPLICIT, &k->wait, start, one) : WEIR_OK;
   if (s || !k->first) return s;
   if (k->copy) f->transfer_ns += (uint64_t)ns, c->route[k->route - 1].host_ns += (uint64_t)ns;
-  return add_cell(c, k, (page_class)k->of, start, time);
+  return add_own(c, k, start, (page_cell){.host_ns = (uint64_t)ns});
 }
 
 /* What it did, however long that took. */
-static weir_status add_count(page_calls *c, const page_kind *k, const wr_event *e)
+static weir_status add_count(page_calls *c, page_kind *k, const wr_event *e)
 {
-  int64_t start = e->start;
   uint64_t bytes = e->bytes;
   if (!k->done || k->waits || (k->kind == WEIR_EV_HOSTREG && !bytes)) return WEIR_OK;
   weir_status s = WEIR_OK;
@@ -238,7 +253,7 @@ static weir_status add_count(page_calls *c, const page_kind *k, const wr_event *
     f->alloc_count++, f->alloc_bytes += bytes;
   }
   const page_cell did = {.count = 1, .bytes = k->sized ? bytes : 0};
-  return s ? s : add_cell(c, k, (page_class)k->of, start, did);
+  return s ? s : add_own(c, k, e->start, did);
 }
 
 static weir_status keep_undecided(page_calls *c, size_t kind, int64_t start, int64_t ns)
@@ -262,15 +277,23 @@ static wr_first_call first_call_of_page(const page_kind *k, int64_t start, int64
                          .worked = k->good};
 }
 
+/* *maybe: it may have made a context. False: out of memory. */
+static bool take_first(page_calls *c, const page_kind *k, const wr_event *e, bool *maybe)
+{
+  int64_t end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
+  if (!k->named && wr_firsts_go_on(&c->firsts, k->thread, k->context, e->start, end)) return true;
+  wr_first_call call = first_call_of_page(k, e->start, e->ns);
+  return wr_firsts_take(&c->firsts, &call, maybe);
+}
+
 static weir_status take_event(void *context, const wr_event *e)
 {
   page_calls *c = context;
   if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
   if (!c->kind[e->at].listed) return WEIR_OK;
-  const page_kind *k = &c->kind[e->at];
-  wr_first_call call = first_call_of_page(k, e->start, e->ns);
+  page_kind *k = &c->kind[e->at];
   bool maybe = false;
-  if (!wr_firsts_take(&c->firsts, &call, &maybe)) return wr_db_out_of_memory(c->db);
+  if (!take_first(c, k, e, &maybe)) return wr_db_out_of_memory(c->db);
   weir_status s = add_count(c, k, e);
   if (!s)
     s = maybe ? keep_undecided(c, e->at, e->start, e->ns) : add_time(c, k, e->start, e->ns, false);
@@ -292,7 +315,7 @@ static weir_status decide(page_calls *c)
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < c->undecided_count; i++) {
     const page_undecided *u = &c->undecided[i];
-    const page_kind *k = &c->kind[u->kind];
+    page_kind *k = &c->kind[u->kind];
     wr_first_call call = first_call_of_page(k, u->start, u->ns);
     s = add_time(c, k, u->start, u->ns, wr_firsts_made(&c->firsts, &call));
   }
@@ -333,7 +356,7 @@ static weir_status take_graph(void *context, sqlite3_stmt *q)
     return WEIR_OK;
   }
   const page_cell did = {.count = times, .bytes = bytes};
-  return s ? s : add_cell(c, &k, (page_class)k.of, sqlite3_column_int64(q, 1), did);
+  return s ? s : add_own(c, &k, sqlite3_column_int64(q, 1), did);
 }
 
 static uint64_t node_key(int64_t content, int64_t copy)
@@ -415,13 +438,13 @@ static page_kind kind_of_work(const page_kind *of, int work, int64_t copy)
   return k;
 }
 
-static weir_status add_device_time(page_calls *c, const page_kind *k, int64_t start, int64_t ns)
+static weir_status add_device_time(page_calls *c, page_kind *k, int64_t start, int64_t ns)
 {
   page_flame *f = page_flame_of(c, k->stack);
   if (!f) return wr_db_out_of_memory(c->db);
   if (k->of == PAGE_TRANSFER) f->transfer_device_ns += (uint64_t)ns;
   if (k->route) c->route[k->route - 1].device_ns += (uint64_t)ns;
-  return add_cell(c, k, (page_class)k->of, start, (page_cell){.device_ns = (uint64_t)ns});
+  return add_own(c, k, start, (page_cell){.device_ns = (uint64_t)ns});
 }
 
 static weir_status take_work(void *context, sqlite3_stmt *q)

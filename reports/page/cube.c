@@ -4,7 +4,7 @@
 #include <string.h>
 #include "reports/base/util.h"
 
-enum { MOST_CELLS = 400000, FEWEST_BINS = 16, FEWEST_SLOTS = 1024 };
+enum { FEWEST_BINS = 16, FEWEST_SLOTS = 1024 };
 
 static int compare_keys(const page_key *a, const page_key *b)
 {
@@ -110,16 +110,17 @@ static bool fold_bins(page_cube *c)
   }
   c->bins.count /= 2;
   c->bins.width_ns *= 2;
+  c->near = (page_bin_near){0};
   c->folded++;
   return true;
 }
 
 page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key)
 {
-  while (c->count >= MOST_CELLS && c->bins.count > FEWEST_BINS) {
+  while (c->count >= PAGE_MOST_CELLS && c->bins.count > FEWEST_BINS) {
     if (!fold_bins(c)) return NULL;
   }
-  key.bin = page_bin_of(&c->bins, ns);
+  key.bin = page_bin_again(&c->bins, &c->near, ns);
   return place_cell(c, key);
 }
 

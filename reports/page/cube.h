@@ -68,8 +68,11 @@ typedef enum page_cube_field {
   PAGE_CELL_FIELDS
 } page_cube_field;
 
+enum { PAGE_MOST_CELLS = 400000 };
+
 typedef struct page_cube {
   page_bins bins;
+  page_bin_near near;
   uint32_t *slot;  /* owned: by hash, then on from there: a cell's place, plus 1; 0: free */
   size_t room;     /* slots there are */
   size_t mask;     /* slots in use - 1, 0 while there are none */
@@ -84,6 +87,22 @@ typedef struct page_cube {
 /* A cell, made when new; valid until the next call. `key` without its bin, which is that of `ns`.
  * NULL: out of memory. */
 page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key);
+
+/* A cell that was found before, for who asks again for its key. Begins zeroed. */
+typedef struct page_cell_near {
+  uint32_t bin, folded, cell; /* cell: its place, plus 1; 0: none yet */
+} page_cell_near;
+
+/* As page_cell_of(), where `n` was always given with this key. */
+static inline page_cell *page_cell_again(page_cube *c, page_cell_near *n, int64_t ns, page_key key)
+{
+  if (n->cell && n->folded == c->folded && c->count < PAGE_MOST_CELLS &&
+      page_bin_again(&c->bins, &c->near, ns) == n->bin)
+    return &c->cell[n->cell - 1];
+  page_cell *cell = page_cell_of(c, ns, key);
+  if (cell) *n = (page_cell_near){cell->key.bin, c->folded, (uint32_t)(cell - c->cell) + 1};
+  return cell;
+}
 
 /* Routes get other numbers: `number` of each that a cell has. */
 void page_cube_renumber(page_cube *c, const uint32_t number[]);

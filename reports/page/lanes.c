@@ -89,7 +89,8 @@ static bool keep_op(page_lanes *x, const page_op *op)
     if (op->ns >= x->shortest_ns) x->shortest_ns = op->ns + 1;
     return true;
   }
-  if (!wr_grow(&x->op, &x->op_capacity, x->ops + 1, sizeof(*x->op))) return false;
+  if (x->ops == x->op_capacity && !wr_grow(&x->op, &x->op_capacity, x->ops + 1, sizeof(*x->op)))
+    return false;
   x->op[x->ops++] = *op;
   if (x->ops == MOST_OPS) drop_short_ops(x);
   return true;
@@ -103,7 +104,8 @@ bool page_op_add(page_lanes *x, const page_op *op)
   int64_t run = (int64_t)x->bins.count * width;
   int64_t from = o.start < run ? o.start : run, to = end < run ? end : run;
   struct page_lane_bin *bin = x->lane[o.lane].bin;
-  uint32_t first = page_bin_of(&x->bins, from), last = page_bin_of(&x->bins, to);
+  uint32_t first = page_bin_again(&x->bins, &x->near, from);
+  uint32_t last = page_bin_again(&x->bins, &x->near, to);
   x->all_ops++;
   bin[first].count++;
   if (first == last) {
@@ -133,6 +135,7 @@ static void fill_whole(page_lanes *x)
 void page_lanes_fold(page_lanes *x, const page_bins *bins)
 {
   fill_whole(x);
+  x->near = (page_bin_near){0};
   for (; x->bins.width_ns < bins->width_ns; x->bins.count /= 2, x->bins.width_ns *= 2)
     for (size_t i = 0; i < x->count; i++) {
       struct page_lane_bin *bin = x->lane[i].bin;

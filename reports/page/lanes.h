@@ -34,6 +34,7 @@ typedef struct page_op {
 
 typedef struct page_lanes {
   page_bins bins; /* of the lanes' sums */
+  page_bin_near near;
   hash_map index;
   page_lane *lane; /* owned */
   size_t count, capacity, of_kind[2];
