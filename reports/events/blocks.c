@@ -1,7 +1,9 @@
 /* blocks.c: see blocks.h. A row of block_row states its event, whose bytes and times are looked for by its number: blocks lie in
  * order of their ends, so that their events are near those of the blocks before. */
 #include "reports/events/blocks.h"
+#include <stddef.h>
 #include <stdlib.h>
+#include "reports/base/sort.h"
 #include "reports/base/util.h"
 #include "reports/events/rows.h"
 #include "core/trace/event.h"
@@ -72,6 +74,105 @@ static bool read_block(block_walk *w, wr_block *b)
   return true;
 }
 
+/* ---- kept ------------------------------------------------------------------------------------ */
+
+/* A block with what is not in its template. */
+typedef struct wr_kept_block {
+  int64_t died; /* of the living, a place after all others */
+  int64_t id, born, start, end;
+  uint64_t bytes;
+  uint32_t at; /* template */
+  uint8_t how;
+  bool dead, ended, placed;
+} wr_kept_block;
+
+enum { MOST_KEPT = (24 << 20) / sizeof(wr_kept_block) };
+
+void wr_blocks_keep(wr_blocks *x)
+{
+  x->keeps = x->by_pages;
+}
+
+static void forget_kept(wr_blocks *x)
+{
+  free(x->kept);
+  x->kept = NULL;
+  x->kept_count = x->kept_capacity = 0;
+  x->keeps = false;
+}
+
+static void keep_block(wr_blocks *x, const wr_block *b)
+{
+  if (x->kept_count == MOST_KEPT ||
+      !wr_grow(&x->kept, &x->kept_capacity, x->kept_count + 1, sizeof(*x->kept))) {
+    forget_kept(x);
+    return;
+  }
+  x->kept[x->kept_count++] = (wr_kept_block){.died = b->dead ? b->died : INT64_MAX,
+                                             .id = b->id,
+                                             .born = b->born,
+                                             .start = b->start,
+                                             .end = b->end,
+                                             .bytes = b->bytes,
+                                             .at = (uint32_t)(b->t - x->events->templates),
+                                             .how = (uint8_t)b->how,
+                                             .dead = b->dead,
+                                             .ended = b->ended,
+                                             .placed = b->placed};
+}
+
+static weir_status take_kept(const wr_blocks *x, const wr_kept_block *k, wr_block_fn take,
+                             void *context)
+{
+  const wr_template *t = &x->events->templates[k->at];
+  const wr_block b = {.id = k->id,
+                      .process = t->process,
+                      .stack = k->how != WR_BLOCK_UNKNOWN ? t->stack : 0,
+                      .how = k->how,
+                      .born = k->born,
+                      .died = k->dead ? k->died : 0,
+                      .start = k->start,
+                      .end = k->end,
+                      .bytes = k->bytes,
+                      .device = (int)t->device,
+                      .mem = (int)t->mem,
+                      .dead = k->dead,
+                      .ended = k->ended,
+                      .registered = t->kind == WEIR_EV_HOSTREG,
+                      .placed = k->placed,
+                      .t = t};
+  return take(context, &b);
+}
+
+/* Those that died at one place are in the order of their numbers. */
+static weir_status walk_kept_deaths(const wr_blocks *x, wr_block_fn take, void *context)
+{
+  weir_status st = WEIR_OK;
+  for (size_t first, end = x->kept_count; !st && end; end = first) {
+    first = end - 1;
+    while (first && x->kept[first - 1].died == x->kept[end - 1].died)
+      first--;
+    for (size_t i = first; !st && i < end; i++)
+      st = take_kept(x, &x->kept[i], take, context);
+  }
+  return st;
+}
+
+/* In order of their deaths; the living, whose number would be too far from the others, are given
+ * the place after them. */
+static bool sort_kept(wr_blocks *x)
+{
+  int64_t last = INT64_MIN;
+  for (size_t i = 0; i < x->kept_count; i++)
+    if (x->kept[i].dead && x->kept[i].died > last) last = x->kept[i].died;
+  for (size_t i = 0; last < INT64_MAX && i < x->kept_count; i++)
+    if (!x->kept[i].dead) x->kept[i].died = last + 1;
+  return last < INT64_MAX &&
+         wr_sort_records(x->kept, x->kept_count, sizeof(*x->kept), offsetof(wr_kept_block, died));
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
 static weir_status note_first(wr_blocks *x, int64_t id)
 {
   if (!wr_grow(&x->first, &x->first_capacity, x->firsts + 1, sizeof(*x->first)))
@@ -88,7 +189,10 @@ static weir_status walk_blocks(wr_blocks *x, wr_block_fn take, void *context)
   x->firsts = 0;
   for (uint64_t rows = 0; !st && wr_rows_next(&w.blocks); rows++) {
     if (rows % ROWS_AT_ONCE == 0) st = note_first(x, w.blocks.id);
-    if (!st && take && read_block(&w, &b)) st = take(context, &b);
+    if (!st && take && read_block(&w, &b)) {
+      if (x->keeps) keep_block(x, &b);
+      st = take(context, &b);
+    }
     if (!st) st = w.starts.status;
   }
   weir_status closed = close_walk(&w);
@@ -234,6 +338,7 @@ weir_status wr_blocks_open(wr_blocks *x, const wr_events *events)
 void wr_blocks_close(wr_blocks *x)
 {
   free(x->first);
+  free(x->kept);
   *x = (wr_blocks){0};
 }
 
@@ -246,6 +351,12 @@ weir_status wr_blocks_each(wr_blocks *x, wr_block_fn take, void *context)
 weir_status wr_blocks_back(wr_blocks *x, wr_block_fn take, void *context)
 {
   if (!x->by_pages) return ask_sqlite(x, BLOCKS_SQL " ORDER BY id DESC", take, context);
+  if (x->keeps && x->kept_count) {
+    weir_status st = WEIR_OK;
+    for (size_t i = x->kept_count; !st && i; i--)
+      st = take_kept(x, &x->kept[i - 1], take, context);
+    return st;
+  }
   weir_status st = x->firsts ? WEIR_OK : walk_blocks(x, NULL, NULL);
   return st ? st : walk_back(x, take, context);
 }
@@ -253,6 +364,12 @@ weir_status wr_blocks_back(wr_blocks *x, wr_block_fn take, void *context)
 weir_status wr_blocks_from_last_death(wr_blocks *x, wr_block_fn take, void *context)
 {
   bool done = false;
+  bool sorted = x->keeps && x->kept_count && sort_kept(x);
+  if (sorted) {
+    weir_status st = walk_kept_deaths(x, take, context);
+    forget_kept(x);
+    return st;
+  }
   weir_status st = x->by_pages ? walk_deaths(x, take, context, &done) : WEIR_OK;
   if (st || done) return st;
   return ask_sqlite(x, BLOCKS_SQL " ORDER BY died IS NULL DESC, died DESC", take, context);

@@ -27,12 +27,19 @@ typedef struct wr_blocks {
   int64_t *
       first; /* owned: numbers of rows, for the walk back: of each row of some that are read at once */
   size_t firsts, first_capacity;
+  bool keeps;                 /* wr_blocks_each() keeps what it reads */
+  struct wr_kept_block *kept; /* owned: all blocks, of no other trace than one of few of them */
+  size_t kept_count, kept_capacity;
 } wr_blocks;
 
 /* Looks for how they are read. An unfinished trace's lifetimes must be there (wr_lifetimes_temporary()). Closed by
  * wr_blocks_close() whatever this returns. Errors: ENOMEM, EIO, ECORRUPT. */
 weir_status wr_blocks_open(wr_blocks *x, const wr_events *events);
 void wr_blocks_close(wr_blocks *x);
+
+/* Has wr_blocks_each() keep what it reads where that is little, so that the walks back read
+ * nothing again. */
+void wr_blocks_keep(wr_blocks *x);
 
 /* All of them in order of their numbers; a status of `take` ends it. */
 weir_status wr_blocks_each(wr_blocks *x, wr_block_fn take, void *context);

@@ -13,6 +13,14 @@ typedef struct page_live { /* a block that was live at the moment the walk has c
   uint32_t peak, area;         /* peak: plus 1, 0 none */
 } page_live;
 
+/* What is the same of blocks of a template, found with the first of them in each walk. */
+typedef struct page_block_use {
+  bool summed, undone;
+  uint32_t site, place_site;   /* place_site: the one that stands for its place */
+  page_cell_near began, ended; /* cells of the changes */
+  page_live live;              /* but for the block's own; series UINT32_MAX: it has none */
+} page_block_use;
+
 typedef struct block_row {
   int how, mem, device;
   bool registered, freed; /* freed: while its process went on */
@@ -151,18 +159,39 @@ static weir_status add_at_peak(page_memory *m, const page_peak *p, const block_r
   return hash_map_get(&m->site_of, key) ? WEIR_OK : hash_map_put(&m->site_of, key, site + 1U);
 }
 
-/* Sites of one place are one here: cells are then no more than places by bins. */
-static weir_status add_changes(page_memory *m, const block_row *b, uint32_t site)
+/* Blocks of no template at hand share one, which is filled anew for each. */
+static page_block_use *use_of(const page_memory *m, const wr_block *b)
+{
+  const wr_events *events = m->calls->calls;
+  return &m->use[b->t ? (size_t)(b->t - events->templates) : events->count];
+}
+
+/* Of a block of device memory. */
+static weir_status find_place(page_memory *m, const wr_block *b, page_block_use **out)
 {
   page_places *places = m->calls->places;
-  uint32_t place = page_place_of(places, places->site[site].stack);
+  page_block_use *u = use_of(m, b);
+  *out = u;
+  if (u->summed && b->t) return WEIR_OK;
+  *u = (page_block_use){.summed = true};
+  weir_status s = page_site_of(places, b->stack, 0, &u->site);
+  if (s) return s;
+  /* Sites of one place are one here: cells are then no more than places by bins. */
+  uint32_t place = page_place_of(places, places->site[u->site].stack);
   uint64_t *known = hash_map_place(&m->site_of_place, place, NULL);
   if (!known) return wr_db_out_of_memory(m->db);
-  if (!*known) *known = site + UINT64_C(1);
-  page_key key = {.site = (uint32_t)(*known - 1)};
+  if (!*known) *known = u->site + UINT64_C(1);
+  u->place_site = (uint32_t)(*known - 1);
+  return WEIR_OK;
+}
+
+static weir_status add_changes(page_memory *m, const block_row *b, page_block_use *u)
+{
+  page_key key = {.site = u->place_site};
   for (int i = 0; i < 1 + b->freed; i++) {
     key.of = i ? PAGE_FREE : PAGE_ALLOCATION;
-    page_cell *cell = page_cell_of(&m->changes, i ? b->end : b->start, key);
+    page_cell *cell =
+        page_cell_again(&m->changes, i ? &u->ended : &u->began, i ? b->end : b->start, key);
     if (!cell) return wr_db_out_of_memory(m->db);
     cell->count++, cell->bytes += b->bytes;
   }
@@ -173,16 +202,16 @@ static weir_status sum_block(void *context, const wr_block *block)
 {
   page_memory *m = context;
   block_row b = row_of_block(m, block);
-  uint32_t site;
+  page_block_use *u;
   if (b.died < m->last_died) m->disordered = true;
   m->last_died = b.died;
   if (b.how == WR_BLOCK_UNKNOWN || !is_device_side(&b)) return WEIR_OK;
-  weir_status s = page_site_of(m->calls->places, b.stack, 0, &site);
-  if (!s) s = add_changes(m, &b, site);
+  weir_status s = find_place(m, block, &u);
+  if (!s) s = add_changes(m, &b, u);
   for (size_t i = 0; !s && i < m->peaks; i++) {
     const page_peak *p = &m->peak[i];
     bool of = p->device == WR_HOST || p->device == b.device;
-    if (of && b.born <= p->place && b.died > p->place) s = add_at_peak(m, p, &b, site);
+    if (of && b.born <= p->place && b.died > p->place) s = add_at_peak(m, p, &b, u->site);
   }
   return s;
 }
@@ -252,7 +281,7 @@ static void pass_place(page_memory *m, int64_t place)
 static void change_block(page_memory *m, const page_live *l, int64_t ns, int64_t by)
 {
   if (ns < m->last_ns) m->last_ns = ns;
-  uint32_t bin = page_bin_of(&m->bins, m->last_ns);
+  uint32_t bin = page_bin_again(&m->bins, &m->near, m->last_ns);
   change_level(&m->series[l->series], bin, by);
   if (l->all) change_level(&m->series[l->all - 1], bin, by);
   if (l->total) change_level(&m->series[l->total - 1], bin, by);
@@ -331,26 +360,38 @@ static void find_area(const page_memory *m, page_live *l, int device, uint32_t p
   }
 }
 
+/* What changes with a block: the series that it is in, and its area. */
+static weir_status find_changes(page_memory *m, const wr_block *block, const block_row *b,
+                                page_block_use **out)
+{
+  page_block_use *u = use_of(m, block);
+  *out = u;
+  if (u->undone && block->t) return WEIR_OK;
+  weir_status s = is_device_side(b) ? find_place(m, block, out) : WEIR_OK;
+  if (s) return s;
+  u->undone = true;
+  u->live = (page_live){.series = (uint32_t)series_of(m, b->device, b->mem, b->registered)};
+  if (u->live.series == UINT32_MAX || !is_device_side(b)) return WEIR_OK;
+  const page_places *places = m->calls->places;
+  if (b->device != WR_HOST)
+    u->live.all = (uint32_t)(series_of(m, b->device, PAGE_ALL_KINDS, false) + 1);
+  u->live.total = (uint32_t)(series_of(m, WR_HOST, PAGE_ALL_KINDS, false) + 1);
+  find_area(m, &u->live, b->device, page_place_of(places, places->site[u->site].stack));
+  return WEIR_OK;
+}
+
 static weir_status undo_block(void *context, const wr_block *block)
 {
   page_memory *m = context;
   block_row b = row_of_block(m, block);
+  page_block_use *u;
   if (b.how == WR_BLOCK_UNKNOWN) return WEIR_OK;
-  int series = series_of(m, b.device, b.mem, b.registered);
-  if (series < 0) return WEIR_OK;
-  page_live l = {
-      .born = b.born, .start = b.start, .bytes = (int64_t)b.bytes, .series = (uint32_t)series};
-  weir_status s = WEIR_OK;
-  if (is_device_side(&b)) {
-    uint32_t site;
-    s = page_site_of(m->calls->places, b.stack, 0, &site);
-    if (s) return s;
-    page_places *places = m->calls->places;
-    if (b.device != WR_HOST) l.all = (uint32_t)(series_of(m, b.device, PAGE_ALL_KINDS, false) + 1);
-    l.total = (uint32_t)(series_of(m, WR_HOST, PAGE_ALL_KINDS, false) + 1);
-    find_area(m, &l, b.device, page_place_of(places, places->site[site].stack));
-    s = keep_block(m, &(page_block){b.start, b.end, b.bytes, site, b.device});
-  }
+  weir_status s = find_changes(m, block, &b, &u);
+  if (s || u->live.series == UINT32_MAX) return s;
+  page_live l = u->live;
+  l.born = b.born, l.start = b.start, l.bytes = (int64_t)b.bytes;
+  if (is_device_side(&b))
+    s = keep_block(m, &(page_block){b.start, b.end, b.bytes, u->site, b.device});
   if (!s && !wr_grow(&m->live, &m->live_capacity, m->live_count + 1, sizeof(l)))
     s = wr_db_out_of_memory(m->db);
   if (s) return s;
@@ -381,13 +422,16 @@ weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
                      .bins = calls->cube.bins,
                      .changes = {.bins = calls->cube.bins},
                      .last_died = INT64_MIN,
-                     .last_ns = INT64_MAX};
+                     .last_ns = INT64_MAX,
+                     .use = calloc(calls->calls->count + 1, sizeof(page_block_use))};
+  if (!m->use) return wr_db_out_of_memory(db);
   weir_status s = wr_db_each(
       db, "SELECT device, mem, registered, peak, peak_at, peak_place FROM memory", take_memory, m);
   if (!s)
     s = wr_db_each(db, "SELECT id, \"end\" FROM main.process WHERE \"end\" IS NOT NULL",
                    take_process_end, m);
   if (!s) s = wr_blocks_open(&m->rows, calls->calls);
+  if (!s) wr_blocks_keep(&m->rows);
   if (!s) s = wr_blocks_each(&m->rows, sum_block, m);
   for (size_t i = 0; !s && i < m->peaks; i++)
     s = make_areas(m, &m->peak[i]);
@@ -422,6 +466,7 @@ void page_memory_free(page_memory *m)
   free(m->peak);
   free(m->block);
   free(m->live);
+  free(m->use);
   hash_map_free(&m->at_peak);
   hash_map_free(&m->site_of);
   hash_map_free(&m->site_of_place);

@@ -50,13 +50,16 @@ typedef struct page_block {
 } page_block;
 
 struct page_live;
+struct page_block_use;
 
 typedef struct page_memory {
   const wr_db *db; /* all borrowed */
   page_calls *calls;
   const wr_model *model;
   page_bins bins;
-  page_series *series; /* owned */
+  page_bin_near near;
+  struct page_block_use *use; /* owned; by template */
+  page_series *series;        /* owned */
   size_t series_count, series_capacity;
   page_peak *peak; /* owned */
   size_t peaks, peak_capacity;
