@@ -3,7 +3,8 @@
  *
  * All events come from 200 call sites with stacks of 16 frames. MIX_STEPS is one thread that
  * repeats ten calls. MIX_HALF is eight threads that take turns, so that events of all lie side
- * by side as in a program whose threads run at one time. */
+ * by side as in a program whose threads run at one time. A thread's calls follow each other in its own time, which runs
+ * faster than they are written: no two of them are under way at once. */
 #include "tools/bench/sized.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ enum {
   THREADS = 8,
   STREAMS = 3,
   LIVE = 256 /* blocks a thread */,
-  TURN = 128 /* events */
+  TURN = 128, /* events */
+  GAP = 500   /* ticks between two calls of a thread */
 };
 
 static uint16_t api_of(const char *name)
@@ -46,31 +48,33 @@ static void write_stacks(spool_writer *w)
   }
 }
 
-/* An event, but for what it is. */
-static void begin_event(trace_event *e, uint8_t kind, uint16_t api, uint64_t site)
+/* An event, but for what it is, of so many ticks; `now`, the thread's time, becomes that of its next call. */
+static void begin_event(trace_event *e, uint8_t kind, uint16_t api, uint64_t site, uint64_t *now,
+                        uint64_t ticks)
 {
   memset(e, 0, sizeof *e);
   e->kind = kind;
   e->api = api;
-  e->start = clock_ticks();
+  e->start = *now;
   e->stack = ((uint32_t)(site % SITES) + 1) | 1u << 24; /* context 1: waits are judged */
   e->src_device = WEIR_DEVICE_NONE;
   e->mem = WEIR_MEM_DEVICE;
-  event_set_duration(e, 2000);
+  event_set_duration(e, ticks);
+  *now += ticks + GAP;
 }
 
 /* ---- MIX_STEPS ------------------------------------------------------------------------------- */
 
-static void make_step_event(trace_event *e, uint64_t n, const uint16_t *apis)
+static void make_step_event(trace_event *e, uint64_t n, const uint16_t *apis, uint64_t *now)
 {
   uint64_t step = n / 10, pointer = UINT64_C(0x10000000000) + step % 4096 * 65536;
   static const uint8_t kinds[10] = {WEIR_EV_ALLOC, WEIR_EV_COPY,   WEIR_EV_LAUNCH, WEIR_EV_LAUNCH,
                                     WEIR_EV_SYNC,  WEIR_EV_LAUNCH, WEIR_EV_COPY,   WEIR_EV_SYNC,
                                     WEIR_EV_COPY,  WEIR_EV_FREE};
-  begin_event(e, kinds[n % 10], apis[kinds[n % 10]], n);
+  begin_event(e, kinds[n % 10], apis[kinds[n % 10]], n, now, 2000);
   e->a = pointer;
   e->bytes = e->kind == WEIR_EV_SYNC ? 0 : 65536;
-  e->stream = WEIR_STREAM_LEGACY;
+  if (e->kind == WEIR_EV_COPY || e->kind == WEIR_EV_LAUNCH) e->stream = WEIR_STREAM_LEGACY;
   if (e->kind == WEIR_EV_COPY) {
     e->copy_kind = WEIR_COPY_HTOD;
     e->mem = WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4;
@@ -89,11 +93,12 @@ static bool write_steps(uint64_t events)
                            [WEIR_EV_SYNC] = api_of("cuCtxSynchronize"),
                            [WEIR_EV_LAUNCH] = api_of("cuLaunchKernel")};
   spool_writer w = {0};
+  uint64_t now = clock_ticks();
   write_stacks(&w);
   for (uint64_t n = 0; n < events; n++) {
     trace_event *e = spool_writer_slots(&w, 1);
     if (!e) return false;
-    make_step_event(e, n, apis);
+    make_step_event(e, n, apis, &now);
     spool_writer_commit(&w, 1);
   }
   spool_writer_release(&w);
@@ -142,7 +147,7 @@ static const struct {
 typedef struct half_thread {
   sem_t turn, *next;
   unsigned number;
-  uint64_t events, rng;
+  uint64_t events, rng, now;
   struct {
     uint64_t pointer, bytes;
   } live[LIVE];   /* pointer 0: none */
@@ -184,14 +189,14 @@ static unsigned live_block(half_thread *t)
 static void make_half_event(half_thread *t, trace_event *e, uint64_t n, const uint16_t *apis)
 {
   half_call call = half_round[n % 20];
-  begin_event(e, half_calls[call].kind, apis[call], n % 20 + n / 20 % 10 * 20);
+  begin_event(e, half_calls[call].kind, apis[call], n % 20 + n / 20 % 10 * 20, &t->now,
+              1000 + random_of(t) % 4000);
   e->flags = half_calls[call].flags;
   e->detail = half_calls[call].detail;
   e->mem = half_calls[call].mem;
-  e->stream =
-      call == WAIT_ALL || call == ALLOC || call == FREE || call == UPLOAD || call == READ_BACK
-          ? WEIR_STREAM_LEGACY
-          : 0x5000 + (t->number + n / 20) % STREAMS;
+  bool none = call == WAIT_ALL || call == ALLOC || call == FREE;
+  bool legacy = call == UPLOAD || call == READ_BACK;
+  e->stream = none ? 0 : legacy ? WEIR_STREAM_LEGACY : 0x5000 + (t->number + n / 20) % STREAMS;
   unsigned slot = live_block(t);
   uint64_t host = UINT64_C(0x7f0000000000) + random_of(t) % 1024 * 4096;
   if (call == ALLOC) {
@@ -207,7 +212,6 @@ static void make_half_event(half_thread *t, trace_event *e, uint64_t n, const ui
     if (call == READ_BACK) e->device = WEIR_DEVICE_NONE, e->src_device = 0;
     if (call == FREE) t->live[slot].pointer = 0;
   }
-  event_set_duration(e, 1000 + random_of(t) % 4000);
 }
 
 static void *run_half_thread(void *data)
@@ -235,11 +239,13 @@ static void *run_half_thread(void *data)
 static bool write_half(uint64_t events)
 {
   half_thread *threads = calloc(THREADS, sizeof *threads);
+  uint64_t now = clock_ticks();
   pthread_t handles[THREADS];
   bool good = threads != NULL;
   for (unsigned i = 0; i < THREADS && good; i++) {
     threads[i].number = i;
     threads[i].rng = i;
+    threads[i].now = now + i * GAP;
     threads[i].events = events / THREADS;
     threads[i].next = &threads[(i + 1) % THREADS].turn;
     (void)sem_init(&threads[i].turn, 0, i == 0);
