@@ -156,6 +156,7 @@ void wr_judge_wide_wait(wr_case *c);
 void wr_judge_premature_wait(wr_case *c);
 void wr_judge_wait_before_copy(wr_case *c);
 void wr_judge_hidden_wait(wr_case *c);
+void wr_judge_number_in_each_step(wr_case *c);
 
 /* judge_copies.c */
 void wr_judge_unused_transfer(wr_case *c);

@@ -273,3 +273,43 @@ void wr_judge_hidden_wait(wr_case *c)
                                 .certainty = unsure ? WR_POSSIBLE : c->rule->certainty});
   }
 }
+
+/* ---- 55: a number that each step waits for ---------------------------------------------------- */
+
+static int64_t without_one_of(int64_t ns, int64_t every)
+{
+  return (int64_t)((double)ns * (1 - 1.0 / (double)every));
+}
+
+static void find_number(wr_case *c, const wr_fact_scalar_step *s)
+{
+  int64_t every = wr_case_limit(c, "every"), most = wr_sum(s->gap, wr_case_limit(c, "latency"));
+  const wr_call_row *e = s->wait ? wr_case_call(c, s->event) : NULL;
+  int64_t waited = e ? wr_least(wr_sum(s->duration, -e->duration), most) : 0;
+  wr_case_find(c, &(wr_found){.event = s->event,
+                              .template = s->template,
+                              .cost = s->duration,
+                              .saving = without_one_of(wr_least(s->duration, most), every),
+                              .related = s->wait,
+                              .related_saving = without_one_of(waited, every),
+                              .certainty = c->rule->certainty});
+}
+
+void wr_judge_number_in_each_step(wr_case *c)
+{
+  const unsigned pending = WR_WAIT_KNOWN | WR_WAIT_PENDING;
+  int64_t min_times = wr_case_limit(c, "min_times");
+  uint32_t *times = wr_case_array(c, c->facts->count, sizeof(*times));
+  if (!times) return;
+  WR_EACH(c, SCALAR_STEP, scalar_step, s)
+  {
+    times[wr_case_common(c, s->template) - c->facts->common]++;
+  }
+  WR_EACH(c, SCALAR_STEP, scalar_step, s)
+  {
+    if (times[wr_case_common(c, s->template) - c->facts->common] < min_times) continue;
+    unsigned bits = wr_case_wait_bits(c, s->wait ? s->wait : s->event);
+    if ((bits & pending) == pending) find_number(c, s);
+  }
+  free(times);
+}

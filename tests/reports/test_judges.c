@@ -266,6 +266,25 @@ static void copy_slowly(int done)
   at_place = 0;
 }
 
+/* Steps of one place, after each of which a number is copied. */
+static void copy_numbers(int done)
+{
+  const copies number = {WEIR_COPY_DTOH, WEIR_MEM_PINNED, 8, host_of(8), WEIR_STREAM_LEGACY, false};
+  if (done != CALLS / 3) return;
+  at_place = STACKS + 2;
+  for (int i = 0; i < 60; i++) {
+    make_call(0,
+              (trace_event){.kind = WEIR_EV_LAUNCH,
+                            .api = synth_api("cudaLaunchKernel"),
+                            .flags = WEIR_EVF_RUNTIME,
+                            .bytes = 32,
+                            .stream = WEIR_STREAM_LEGACY},
+              some_ns());
+    copy_call(0, 0, &number, 0);
+  }
+  at_place = 0;
+}
+
 static const char *make_history(int history)
 {
   const char *one[] = {NULL, NULL};
@@ -276,11 +295,12 @@ static const char *make_history(int history)
   now = 1;
   synth_open(synth_dir());
   for (int t = 0; t < THREADS; t++)
-    for (uint64_t k = 1; k <= STACKS + 1; k++)
+    for (uint64_t k = 1; k <= STACKS + 2; k++)
       synth_stack(t, (uint32_t)k, (const uint64_t[]){0x1000 * k, 0x9000}, 2);
   for (int i = 0; i < CALLS; i++) {
     hold_blocks(history, i);
     copy_slowly(i);
+    if (uses) copy_numbers(i);
     random_call((int)synth_below(threads), uses);
   }
   synth_close();
