@@ -47,7 +47,8 @@ const wr_common *wr_case_common(const wr_case *c, int64_t template)
 
 bool wr_case_of_weir(const wr_case *c, const wr_common *t)
 {
-  return c->weirs.count && hash_map_get(&c->weirs, (uint64_t)t->api);
+  const hash_map *weirs = &c->finders->weirs;
+  return weirs->count && hash_map_get(weirs, (uint64_t)t->api);
 }
 
 /* Opened already, or now. */
@@ -106,6 +107,7 @@ const wr_call_row *wr_case_call(wr_case *c, int64_t event)
 void wr_finders_close(wr_finders *f)
 {
   wr_waits_close(&f->waits);
+  hash_map_free(&f->weirs);
   if (f->calls_open) (void)wr_rows_close(&f->calls);
 }
 
@@ -123,15 +125,17 @@ void wr_case_find(wr_case *c, const wr_found *row)
 
 static weir_status take_function(void *context, sqlite3_stmt *q)
 {
-  wr_case *c = context;
-  return hash_map_put(&c->weirs, (uint64_t)sqlite3_column_int64(q, 0), 1);
+  wr_finders *f = context;
+  return hash_map_put(&f->weirs, (uint64_t)sqlite3_column_int64(q, 0), 1);
 }
 
 weir_status wr_case_run(wr_case *c, wr_judge judge)
 {
-  c->status = wr_db_each(c->db, "SELECT id FROM main.api WHERE layer = 'weir'", take_function, c);
+  wr_finders *f = c->finders;
+  if (!f->weirs_known)
+    c->status = wr_db_each(c->db, "SELECT id FROM main.api WHERE layer = 'weir'", take_function, f);
+  f->weirs_known = !c->status;
   if (!c->status) judge(c);
   wr_pack_reader_free(&c->reader);
-  hash_map_free(&c->weirs);
   return c->status;
 }

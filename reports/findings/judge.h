@@ -39,6 +39,8 @@ typedef struct wr_finders {
   wr_waits waits;
   wr_row_walk calls;
   bool calls_open;
+  hash_map weirs; /* functions of the engine's, by their numbers in the trace */
+  bool weirs_known;
 } wr_finders;
 void wr_finders_close(wr_finders *f);
 
@@ -58,7 +60,6 @@ typedef struct wr_case {
   wr_pack_reader reader; /* of the walk that goes on */
   uint64_t rows;
   wr_call_row call;
-  hash_map weirs; /* functions of the engine's, by their numbers in the trace */
 } wr_case;
 
 typedef void (*wr_judge)(wr_case *c);
