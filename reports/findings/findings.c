@@ -1141,6 +1141,7 @@ void wr_findings_close(wr_findings_pass *x)
   hash_map_free(&x->by_place);
   wr_facts_close(x->pass);
   wr_wait_close(x->waits);
+  wr_guard_free(&x->guard);
   wr_pack_free(&x->claims);
   wr_run_drop(&x->again);
   wr_run_drop(&x->pieces);
@@ -1211,10 +1212,10 @@ static void add_piece(search *x, const claim *one, int64_t start)
   const limit *l = &x->limits[one->limit];
   const int64_t events = (INT64_C(1) << EVENT_BITS) - 1;
   const uint64_t whole = capped_sum(one->saving, one->rest);
-  const double part = (double)one->saving / (double)whole;
-  const piece p = {.id = (int64_t)x->rank[l->finding] << EVENT_BITS | (one->event & events),
-                   .start = start,
-                   .ns = whole < l->least ? one->saving : (uint64_t)(part * (double)l->median)};
+  piece p = {.id = (int64_t)x->rank[l->finding] << EVENT_BITS | (one->event & events),
+             .start = start,
+             .ns = one->saving};
+  if (whole >= l->least) p.ns = (uint64_t)((double)one->saving / (double)whole * (double)l->median);
   wr_run_keep(&x->pieces, (const wr_logged *)(const void *)&p);
 }
 

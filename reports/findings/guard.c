@@ -215,11 +215,14 @@ static weir_status start_watchdog(wr_guard *g)
 
 weir_status wr_guard_raise(wr_guard *g, const wr_db *db)
 {
+  weir_status s = WEIR_OK;
   g->db = db;
-  weir_status s = wr_db_each(db,
-                             "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
-                             " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-                             add_table, g);
+  if (!g->tables.count)
+    s = wr_db_each(db,
+                   "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
+                   " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+                   add_table, g);
+  if (s) wr_guard_free(g);
   if (!s) s = start_watchdog(g);
   if (s) return s;
   g->heap_at = sqlite3_memory_used() + ((int64_t)WR_GUARD_HEAP_MIB << 20);
@@ -248,5 +251,9 @@ void wr_guard_lower(wr_guard *g)
   if (g->raised) end_watchdog(g);
   if (g->db) sqlite3_set_authorizer(g->db->handle, NULL, NULL);
   if (g->db) sqlite3_progress_handler(g->db->handle, 0, NULL, NULL);
+}
+
+void wr_guard_free(wr_guard *g)
+{
   hash_map_free(&g->tables);
 }

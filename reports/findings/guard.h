@@ -48,9 +48,13 @@ typedef struct wr_guard {
   char refused[96]; /* what the last statement may not do, or "" */
 } wr_guard;
 
-/* The guard stays where it is until it is taken down. Errors: ENOMEM, those of reading. */
+/* The guard stays where it is until it is taken down, and can be raised again, for the same
+ * connection. Errors: ENOMEM, those of reading. */
 weir_status wr_guard_raise(wr_guard *g, const wr_db *db);
 void wr_guard_lower(wr_guard *g);
+
+/* It is raised no more. */
+void wr_guard_free(wr_guard *g);
 
 /* Whether the statement's time was over. */
 bool wr_guard_late(wr_guard *g);

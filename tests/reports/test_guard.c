@@ -50,6 +50,7 @@ static int end_of(guarded *g, const char *sql)
 static void lower_guard(guarded *g)
 {
   wr_guard_lower(&g->guard);
+  wr_guard_free(&g->guard);
   ck_assert_int_eq(end_of(g, "SELECT length(zeroblob(100000000))"), SQLITE_DONE);
   ck_assert_int_eq(sqlite3_hard_heap_limit64(-1), 0);
   ck_assert_int_eq(sqlite3_close(g->db.handle), SQLITE_OK);
