@@ -210,17 +210,18 @@ void wr_big_blocks_close(wr_big_blocks *x)
 
 /* ---- which are kept -------------------------------------------------------------------------- */
 
-static bool is_large(const wr_big_block *b, const wr_big_limit *limit)
+static bool is_large(uint64_t bytes, int64_t peak, const wr_big_limit *limit)
 {
-  double size = (double)b->bytes;
+  double size = (double)bytes;
   return limit->min_bytes && size >= (double)limit->min_bytes &&
-         size >= (double)b->peak * 0.01 * (double)limit->percent;
+         size >= (double)peak * 0.01 * (double)limit->percent;
 }
 
 bool wr_big_block_within(const wr_big_block *b, const wr_big_limit *limit, int64_t duration)
 {
   double life = (double)(b->until - b->start);
-  return is_large(b, limit) && life >= (double)duration * 0.01 * (double)limit->share;
+  return is_large(b->bytes, b->peak, limit) &&
+         life >= (double)duration * 0.01 * (double)limit->share;
 }
 
 static int by_size(const void *left, const void *right)
@@ -384,6 +385,9 @@ static void begin_block(wr_big_blocks *all, big_process *p, const wr_event *e, c
   wr_big_state *x = all->state;
   bool device = e->t->mem == WEIR_MEM_DEVICE && e->t->device < WR_HOST;
   const device_peak d = device ? x->peak[e->t->device] : (device_peak){0};
+  uint64_t bytes = d.peak ? e->bytes : 0;
+  bool large = is_large(bytes, d.peak, &all->limits[0]) || is_large(bytes, d.peak, &all->limits[1]);
+  if ((!large && !lives_at(x, e->a)) || x->living_count == MOST_LIVING) return;
   wr_big_block b = {.alloc = e->id,
                     .process = p->id,
                     .start = c->end,
@@ -391,12 +395,10 @@ static void begin_block(wr_big_blocks *all, big_process *p, const wr_event *e, c
                     .peak = d.peak,
                     .peak_at = d.at,
                     .address = e->a,
-                    .bytes = d.peak ? e->bytes : 0,
+                    .bytes = bytes,
                     .device = device ? (int)e->t->device : 0,
                     .first_use = INT64_MAX,
                     .last_use = INT64_MIN};
-  bool large = is_large(&b, &all->limits[0]) || is_large(&b, &all->limits[1]);
-  if ((!large && !lives_at(x, e->a)) || x->living_count == MOST_LIVING) return;
   x->living[x->living_count++] = b;
   if (b.address < x->low) x->low = b.address;
   if (b.address + b.bytes > x->high) x->high = b.address + b.bytes;
@@ -543,7 +545,8 @@ void wr_big_blocks_take(wr_big_blocks *all, const wr_event *e)
 {
   wr_big_state *x = all->state;
   uint32_t what = all->known ? x->watched[e->at] : 0;
-  if (!what) return;
+  bool begins = what & (ALLOC | WORK);
+  if (!what || (!x->living_count && !begins)) return;
   big_process *p = &x->processes[(what >> BITS) - 1];
   const call_time c = {sane_ns(e->start), sane_ns(e->start) + sane_ns(e->ns)};
   if (c.start >= p->due && bring_all_up(x, p, c.start)) drop_replaced(all, p, c.start);
