@@ -87,9 +87,12 @@ static weir_status see_row(wr_thread_facts *f, wr_thread_state *h, const wr_comm
 {
   weir_status s = WEIR_OK;
   int64_t da = (int64_t)(c->a - h->a), db = (int64_t)(c->b - h->b);
+  if (!(t->in_thread & STRIDED)) {
+    h->any = false;
+    return s;
+  }
   if (c->bytes && c->bytes <= INT64_MAX) {
-    bool alike = t->in_thread & STRIDED && h->any && t->copy == h->copy && c->bytes == h->bytes &&
-                 t->stream == h->stream;
+    bool alike = h->any && t->copy == h->copy && c->bytes == h->bytes && t->stream == h->stream;
     if (alike && as_far(da, c->bytes) && as_far(db, c->bytes)) {
       if (!h->steps || da != h->da || db != h->db) end_matrix(f, h);
       s = keep_row(f, h, t, c);
@@ -137,13 +140,21 @@ static weir_status see_small(wr_thread_facts *f, wr_thread_state *h, const wr_co
     else
       h->smalls = 1, h->small_count = 0;
   }
-  h->copied = copy, h->copied_to = t->copy;
+  h->copied = copy;
+  if (!copy) return s;
+  h->copied_to = t->copy;
   h->copied_of = c->bytes, h->copied_at = c->time + c->duration;
   return s;
 }
 
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
+static bool is_open(const wr_thread_state *h, wr_gap_fact which)
+{
+  return h->gap_row[which].open;
+}
+
+/* Of one that is open. */
 static weir_status close_gap(wr_thread_facts *f, wr_thread_state *h, wr_gap_fact which,
                              const wr_fact_call *next)
 {
@@ -151,7 +162,6 @@ static weir_status close_gap(wr_thread_facts *f, wr_thread_state *h, wr_gap_fact
                                               WR_FACT_HIDDEN_WAIT};
   wr_gap_row *row = &h->gap_row[which];
   const wr_held_call *x = &row->call;
-  if (!row->open) return WEIR_OK;
   row->open = false;
   const int64_t v[] = {x->event, next ? next->time - row->end : 0, x->template, x->duration,
                        x->bytes};
@@ -174,12 +184,13 @@ static weir_status see_gaps(wr_thread_facts *f, wr_thread_state *h, const wr_com
   unsigned in = t->in_thread;
   bool waited = in & MAY_WAIT && (!(in & MOVES) || c->bytes); /* a call of `wait_detail` */
   bool large = c->bytes > WR_SMALL_BYTES, slow = c->duration >= SLOW_NS;
-  if (waited) s = close_gap(f, h, WR_GAP_HIDDEN_WAIT, c);
-  if (!s && in & (MAY_WAIT | PAGEABLE)) s = close_gap(f, h, WR_GAP_PAGEABLE_COPY, c);
+  if (waited && is_open(h, WR_GAP_HIDDEN_WAIT)) s = close_gap(f, h, WR_GAP_HIDDEN_WAIT, c);
+  if (!s && in & (MAY_WAIT | PAGEABLE) && is_open(h, WR_GAP_PAGEABLE_COPY))
+    s = close_gap(f, h, WR_GAP_PAGEABLE_COPY, c);
   if (in & PAGEABLE && large) open_gap(h, WR_GAP_PAGEABLE_COPY, t, c);
   if (in & HIDES && waited && slow) open_gap(h, WR_GAP_HIDDEN_WAIT, t, c);
   if (s || !(in & TURNS)) return s;
-  s = close_gap(f, h, WR_GAP_BLOCKING_COPY, c);
+  if (is_open(h, WR_GAP_BLOCKING_COPY)) s = close_gap(f, h, WR_GAP_BLOCKING_COPY, c);
   if (in & BLOCKING && large && slow) open_gap(h, WR_GAP_BLOCKING_COPY, t, c);
   return s;
 }
@@ -329,7 +340,7 @@ weir_status wr_thread_end(wr_thread_facts *f, wr_thread_state *h)
   weir_status s = WEIR_OK;
   end_matrix(f, h);
   for (int i = 0; !s && i < WR_GAP_FACTS; i++)
-    s = close_gap(f, h, (wr_gap_fact)i, NULL);
+    if (is_open(h, (wr_gap_fact)i)) s = close_gap(f, h, (wr_gap_fact)i, NULL);
   return s ? s : end_wait(f, h, NULL, NULL);
 }
 
