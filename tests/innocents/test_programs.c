@@ -73,6 +73,7 @@ static int count_findings(int program, int way, const char *certainty)
     if (strcmp(json_string_value(json_object_get(f, "certainty")), certainty) != 0) continue;
     printf("%s (%s %s): %s is %s\n", names[program], ways[way].options, ways[way].threads,
            json_string_value(json_object_get(f, "id")), certainty);
+    (void)fflush(stdout); /* the process may end by an assertion */
     n++;
   }
   json_decref(all);

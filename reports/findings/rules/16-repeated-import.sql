@@ -3,7 +3,7 @@
 -- title: Memory of another process opened and closed again and again
 -- severity: high
 -- certainty: likely
--- often: 2
+-- often: 4
 -- threshold: min_pairs 8 times
 -- calls: t.kind = $ALLOC AND t.mem = $IMPORTED
 -- fix: Call cudaIpcOpenMemHandle() once for each block of the other process, and keep what it gives

@@ -3,7 +3,7 @@
 -- title: Memory for a moment, of another size each time
 -- severity: medium
 -- certainty: likely
--- often: 2
+-- often: 4
 -- threshold: min_pairs 16 times
 -- threshold: most_between 1 allocations
 -- threshold: free_cost 1 allocations, what the free of a block that had to wait takes by itself at most

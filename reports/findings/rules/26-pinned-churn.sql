@@ -3,7 +3,7 @@
 -- title: Host memory pinned and unpinned again and again
 -- severity: high
 -- certainty: certain
--- often: 2
+-- often: 4
 -- threshold: min_pairs 8 times
 -- prove: strict pinned
 -- calls: t.kind = $HOSTREG OR (t.kind = $ALLOC AND t.mem = $PINNED)

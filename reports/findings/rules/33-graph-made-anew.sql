@@ -3,6 +3,7 @@
 -- title: The same graph instantiated again and again
 -- severity: high
 -- certainty: certain
+-- often: 4
 -- threshold: min_times 4 times
 -- fix: Keep the executable graph and launch it again; where only parameters change, change them with
 --      cudaGraphExecUpdate().

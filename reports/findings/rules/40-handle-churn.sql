@@ -3,7 +3,7 @@
 -- title: Streams, events, pools, graphs or modules made and ended again and again
 -- severity: medium
 -- certainty: likely
--- often: 2
+-- often: 4
 -- threshold: min_pairs 16 times
 -- prove: strict events,streams
 -- fix: Make them once and keep them: each can serve any number of times.
