@@ -174,7 +174,7 @@ static void polling(void)
     CHECK(cudaMemcpyAsync(in, b, FLOATS, cudaMemcpyDeviceToHost, NULL));
     CHECK(cudaEventRecord(done, NULL));
     while (cudaEventQuery(done) == cudaErrorNotReady)
-      fill(other, 4096);
+      fill(other, FLOATS);
     (void)cudaGetLastError();
     look(in, FLOATS);
     fill(in, FLOATS);

@@ -1,5 +1,5 @@
 /* test_programs.c: of programs without waste, as people write them, no report has a finding that is
- * certain, and all together have two at most that are likely. */
+ * certain, and all together have two at most that are likely, four where each runs three times at once. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,19 +7,20 @@
 #include "tests/level.h"
 #include "tests/tools/command.h"
 
-enum { NAMES = 96, LIKELY = 2, ALL_WAYS = 7 };
+enum { NAMES = 96, ALL_WAYS = 7 };
 
-/* How each is run. */
+/* How each is run, and how many findings may be likely. Three at once in one process wait for each other. */
 static const struct way {
   const char *options, *threads;
+  int likely;
 } ways[ALL_WAYS] = {
-    {"--mode=observe --sim=2", "1"},
-    {"--mode=strict --sim=2", "1"},
-    {"--mode=relaxed --sim=2", "1"},
-    {"--mode=observe --sim=2,h100 --hash", "1"},
-    {"--mode=strict --sim=2,a100 --device-times=all", "1"},
-    {"--mode=observe --sim=2", "3"},
-    {"--mode=relaxed --sim=2", "3"},
+    {"--mode=observe --sim=2", "1", 2},
+    {"--mode=strict --sim=2", "1", 2},
+    {"--mode=relaxed --sim=2", "1", 2},
+    {"--mode=observe --sim=2,h100 --hash", "1", 2},
+    {"--mode=strict --sim=2,a100 --device-times=all", "1", 2},
+    {"--mode=observe --sim=2", "3", 4},
+    {"--mode=relaxed --sim=2", "3", 4},
 };
 
 enum { WAYS = TEST_LEVEL ? ALL_WAYS : 1 };
@@ -97,7 +98,7 @@ START_TEST(next_to_nothing_is_likely_of_programs_without_waste)
   list_programs();
   for (int i = 0; i < count; i++)
     likely += count_findings(i, _i, "likely");
-  ck_assert_msg(likely <= LIKELY, "%d are likely", likely);
+  ck_assert_msg(likely <= ways[_i].likely, "%d are likely", likely);
 }
 END_TEST
 

@@ -3,6 +3,7 @@
 -- title: Device memory that nothing can have used
 -- severity: medium
 -- certainty: certain
+-- mostly: 100
 -- threshold: min_bytes 4096 bytes
 -- holds: bytes
 -- fix: Delete the allocation: no copy, memset, kernel or graph came in its life.

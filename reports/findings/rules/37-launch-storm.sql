@@ -5,7 +5,7 @@
 -- certainty: likely
 -- decides: weir run --device-times=all
 -- threshold: min_launches 8 launches between two other calls of the thread
--- threshold: min_storms 4 times
+-- threshold: min_storms 8 times
 -- threshold: short 10000 ns a launch, what a launch may cost by itself
 -- threshold: node 2000 ns a launch, what it takes of the device within a graph
 -- threshold: long 50000 ns a launch, of a kernel of few threads

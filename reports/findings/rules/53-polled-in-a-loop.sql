@@ -5,7 +5,7 @@
 -- certainty: likely
 -- threshold: min_polls 1000 times in a row
 -- threshold: max_gap 400 ns between two of them, in the quickest wait of the place
--- threshold: min_share 33 percent of the time in the questions, where other threads make the gaps longer
+-- threshold: min_share 60 percent of the time in the questions, where other threads make the gaps longer
 -- threshold: min_ns 1000000 ns of one wait
 -- threshold: min_total 50000000 ns of all at a place
 -- calls: t.kind = $WAIT AND t.copy = $QUERY
