@@ -233,10 +233,16 @@ static void decline_both(const wr_db *db, const wr_facts *facts, const wr_rules 
   static const char *const names[] = {"duplicate-transfer", "round-trip"};
   for (size_t i = 0; i < rules->count; i++)
     for (int n = 0; n < 2; n++) {
-      wr_case c = {.rule = &rules->rule[i], .facts = facts, .db = db, .go_on = never_stop};
+      wr_finders finders = {0};
+      wr_case c = {.rule = &rules->rule[i],
+                   .facts = facts,
+                   .finders = &finders,
+                   .db = db,
+                   .go_on = never_stop};
       if (strcmp(rules->rule[i].id, names[n]) != 0) continue;
       ck_assert_int_eq(wr_case_run(&c, wr_judge_of(names[n])), WEIR_OK);
       ck_assert(c.declines);
+      wr_finders_close(&finders);
     }
 }
 
