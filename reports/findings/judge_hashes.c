@@ -76,6 +76,12 @@ static int64_t copy_before(wr_case *c, hash_map *last, const hashed_step *s)
   return before;
 }
 
+/* Of a copy's time what it takes by itself: the rest it waits for work before it, which is waited for without it, too. */
+static int64_t own_time(wr_case *c, const wr_fact_hash_step *row)
+{
+  return wr_least(row->duration, wr_sum(wr_case_limit(c, "own"), row->bytes));
+}
+
 /* `here`: the touch of its address before; 0 none. */
 static void judge_again(wr_case *c, hash_map *last, const hashed_step *s, const last_touch *here)
 {
@@ -90,7 +96,7 @@ static void judge_again(wr_case *c, hash_map *last, const hashed_step *s, const 
   wr_case_find(c, &(wr_found){.event = row->event,
                               .template = row->template,
                               .cost = row->duration,
-                              .saving = row->duration,
+                              .saving = own_time(c, row),
                               .bytes = row->bytes,
                               .related = same ? here->event : earlier,
                               .certainty = certainty});
@@ -151,7 +157,7 @@ static void judge_back(wr_case *c, const hashed_step *s, const last_copy *out, i
       c, &(wr_found){.event = s->row->event,
                      .template = s->row->template,
                      .cost = s->row->duration,
-                     .saving = s->row->duration,
+                     .saving = own_time(c, s->row),
                      .bytes = s->row->bytes,
                      .related = out->event,
                      .certainty = s->row->writes - up == out->writes ? WR_CERTAIN : WR_LIKELY});

@@ -157,11 +157,11 @@ static void compare_rows(const wr_db *db, const wr_rule *rule, const judged_rows
       if (r->row[i].event == sqlite3_column_int64(q, 0)) f = &r->row[i];
     ck_assert_msg(f, "%s: no event %d", rule->id, sqlite3_column_int(q, 0));
     ck_assert_int_eq(f->cost, sqlite3_column_int64(q, 1));
-    ck_assert_int_eq(f->saving, f->cost);
-    ck_assert_int_eq(f->bytes, sqlite3_column_int64(q, 2));
-    ck_assert_msg(f->related == sqlite3_column_int64(q, 3), "%s, event %ld: %ld, not %d", rule->id,
-                  f->event, f->related, sqlite3_column_int(q, 3));
-    ck_assert_str_eq(wr_certainty_name(f->certainty), (const char *)sqlite3_column_text(q, 4));
+    ck_assert_int_eq(f->saving, sqlite3_column_int64(q, 2));
+    ck_assert_int_eq(f->bytes, sqlite3_column_int64(q, 3));
+    ck_assert_msg(f->related == sqlite3_column_int64(q, 4), "%s, event %ld: %ld, not %d", rule->id,
+                  f->event, f->related, sqlite3_column_int(q, 4));
+    ck_assert_str_eq(wr_certainty_name(f->certainty), (const char *)sqlite3_column_text(q, 5));
     of[f->certainty]++;
   }
   ck_assert_int_eq(sqlite3_finalize(q), SQLITE_OK);

@@ -41,7 +41,7 @@ static const struct {
     {"weir stats -r nvtx_p", "nvtx_pushpop_sum\n"},
     {"weir stats nvtx_p", "nvtx_pushpop_sum\n"},
     {"weir replay -p weir-", "weir-segments\n"},
-    {"weir prove pinned", "pinned-churn\n"},
+    {"weir prove pinned-c", "pinned-churn\n"},
     {"weir explain launch-s", "launch-storm\n"},
     {"weir trace --kind copy,mems", "copy,memset\n"},
     {"weir stats -f csv,json,t", "csv,json,table\ncsv,json,tsv\n"},

@@ -5,6 +5,7 @@
 -- certainty: likely
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
+-- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays
 -- calls: t.kind = $COPY AND t.copy = $H2D
 -- fix: Copy them once and keep them on the device. Where a kernel writes over them, or two buffers need them, keep a
 --      buffer to copy from with cudaMemcpyAsync(): the device's memory is many times as fast as the link.
@@ -29,7 +30,7 @@ again AS (
                           ORDER BY start, id) AS earlier
   FROM written WHERE copy = $H2D AND hash_low IS NOT NULL AND (same OR bytes >= :min_bytes)
     AND id NOT IN (SELECT event FROM given_copy))
-SELECT id AS event, duration AS cost_ns, bytes AS bytes, CASE WHEN same THEN here ELSE earlier END AS related,
+SELECT id AS event, duration AS cost_ns, min(duration, :own + bytes) AS saving_ns, bytes AS bytes, CASE WHEN same THEN here ELSE earlier END AS related,
        CASE WHEN same AND between_them = 1 THEN 'certain' WHEN same THEN 'likely' ELSE 'possible' END
          AS certainty
 FROM again WHERE NOT (uniform AND bytes >= 4096) AND (same OR (earlier IS NOT NULL AND NOT uniform)) -- those are rule 28's

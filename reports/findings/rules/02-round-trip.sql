@@ -5,6 +5,7 @@
 -- certainty: likely
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
+-- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays
 -- calls: t.kind = $COPY AND t.copy = $D2H
 -- fix: Keep them where they were: neither copy is needed while the memory they came from still has them.
 -- judge: round-trip
@@ -29,7 +30,7 @@ pair AS (
   FROM placed WHERE kind = $COPY AND copy IN ($H2D, $D2H) AND known AND bytes >= :min_bytes
     AND id NOT IN (SELECT event FROM given_copy)
   WINDOW same AS (PARTITION BY hash_low, hash_high, process, device, bytes ORDER BY start, id))
-SELECT id AS event, duration AS cost_ns, bytes AS bytes, out AS related,
+SELECT id AS event, duration AS cost_ns, min(duration, :own + bytes) AS saving_ns, bytes AS bytes, out AS related,
        CASE WHEN writes - (copy = $H2D) = out_writes THEN 'certain' ELSE 'likely' END AS certainty
 FROM pair
 WHERE copy <> out_copy AND ifnull(out_touched >= start, 1) AND (copy = $H2D OR at = out_at)

@@ -5,6 +5,7 @@
 -- certainty: certain
 -- needs: copy_hash
 -- threshold: min_bytes 4096 bytes
+-- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays
 -- threshold: memset 5000 ns, what a memset in its place takes
 -- fix: Set the memory with cudaMemsetAsync(): the device writes it by itself.
 WITH hashed AS (
@@ -13,6 +14,6 @@ WITH hashed AS (
   WHERE h.outcome = $HASHED AND t.copy = $H2D AND e.bytes >= :min_bytes),
 differs AS MATERIALIZED ( -- places that other bytes come from, too: what is equal now follows from the data
   SELECT DISTINCT process, stack FROM hashed WHERE NOT uniform)
-SELECT event, template, duration AS cost_ns, max(duration - :memset, 0) AS saving_ns, bytes,
+SELECT event, template, duration AS cost_ns, max(min(duration, :own + bytes) - :memset, 0) AS saving_ns, bytes,
        CASE WHEN (process, stack) IN differs THEN 'possible' ELSE 'certain' END AS certainty
 FROM hashed WHERE uniform
