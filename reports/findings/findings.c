@@ -116,6 +116,12 @@ enum {
 };
 #define NO_TIME (INT64_C(1) << 62) /* events that are none of the trace's start here */
 
+/* Calls of one function by one stack, of whichever thread. */
+typedef struct call_family {
+  uint64_t calls;
+  size_t counted; /* the last rule that counted them, from 1 */
+} call_family;
+
 typedef struct wr_findings_pass {
   wr_findings *f;
   const wr_db *db;
@@ -125,7 +131,8 @@ typedef struct wr_findings_pass {
   sqlite3_stmt *about;    /* an event: stack, device, name of its range */
   hash_map by_stack;      /* stack -> place */
   size_t *place_at;       /* owned: by facts.common: place, from 1; 0 not known yet */
-  size_t *counted;        /* owned: by facts.common: the last rule that counted its calls, from 1 */
+  size_t *family_at;      /* owned: by facts.common: its place in `families` */
+  call_family *families;  /* owned */
   hash_map by_place;      /* hash -> place */
   const wr_events *calls; /* borrowed */
   bool with_model;        /* which takes the same walk's events */
@@ -383,10 +390,38 @@ static void count_calls(search *x, const row *r)
 {
   place *p = &x->places[r->place];
   p->found = capped_sum(p->found, r->count);
-  size_t *counted = r->common ? &x->counted[r->common - x->facts.common] : NULL;
-  if (!counted || *counted == x->running + 1) return;
-  *counted = x->running + 1;
-  p->calls = capped_sum(p->calls, r->common->calls);
+  call_family *f = r->common ? &x->families[x->family_at[r->common - x->facts.common]] : NULL;
+  if (!f || f->counted == x->running + 1) return;
+  f->counted = x->running + 1;
+  p->calls = capped_sum(p->calls, f->calls);
+}
+
+static uint64_t family_key(const wr_common *t)
+{
+  uint64_t what = hash_mix(hash_mix((uint64_t)t->kind, (uint64_t)t->copy), t->what & WR_SUCCEEDED);
+  return hash_mix(hash_mix(hash_mix(what, (uint64_t)t->process), (uint64_t)t->stack),
+                  (uint64_t)t->api);
+}
+
+/* Adds up the calls of all threads by stack and function. */
+static weir_status find_families(search *x)
+{
+  hash_map at = {0};
+  bool good = true;
+  x->family_at = calloc(x->facts.count + 1, sizeof(*x->family_at));
+  x->families = calloc(x->facts.count + 1, sizeof(*x->families));
+  for (size_t i = 0; x->family_at && x->families && good && i < x->facts.count; i++) {
+    bool added;
+    const wr_common *t = &x->facts.common[i];
+    uint64_t *place = hash_map_place(&at, family_key(t), &added);
+    good = place != NULL;
+    if (!good) break;
+    if (added) *place = at.count - 1;
+    x->family_at[i] = *place;
+    x->families[*place].calls = capped_sum(x->families[*place].calls, t->calls);
+  }
+  hash_map_free(&at);
+  return good && x->family_at && x->families ? WEIR_OK : no_memory(x);
 }
 
 /* What the thread of the last rows made is counted with what it had made before. */
@@ -1073,8 +1108,8 @@ static weir_status end_facts(void *context)
   wr_wait_close(x->waits);
   x->pass = NULL, x->waits = NULL;
   x->place_at = calloc(x->facts.count + 1, sizeof(*x->place_at));
-  x->counted = calloc(x->facts.count + 1, sizeof(*x->counted));
-  return s ? s : x->place_at && x->counted ? WEIR_OK : no_memory(x);
+  if (s) return s;
+  return x->place_at ? find_families(x) : no_memory(x);
 }
 
 wr_listener wr_findings_listener(wr_findings_pass *x)
@@ -1153,7 +1188,8 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->file);
   free(x->place_at);
   free(x->rank);
-  free(x->counted);
+  free(x->family_at);
+  free(x->families);
   free(x->failed);
   free(x->claimed);
   free(x->untimed);

@@ -2,7 +2,8 @@
 -- id: constant-payload
 -- title: A copy to the device of bytes that are all the same
 -- severity: medium
--- certainty: certain
+-- certainty: likely
+-- often: 4
 -- needs: copy_hash
 -- threshold: min_bytes 4096 bytes
 -- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays
@@ -15,5 +16,5 @@ WITH hashed AS (
 differs AS MATERIALIZED ( -- places that other bytes come from, too: what is equal now follows from the data
   SELECT DISTINCT process, stack FROM hashed WHERE NOT uniform)
 SELECT event, template, duration AS cost_ns, max(min(duration, :own + bytes) - :memset, 0) AS saving_ns, bytes,
-       CASE WHEN (process, stack) IN differs THEN 'possible' ELSE 'certain' END AS certainty
+       CASE WHEN (process, stack) IN differs THEN 'possible' ELSE 'likely' END AS certainty
 FROM hashed WHERE uniform

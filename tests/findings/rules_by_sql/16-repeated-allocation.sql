@@ -3,7 +3,7 @@
 -- title: The same memory allocated and freed again and again
 -- severity: high
 -- certainty: certain
--- often: 4
+-- often: 8
 -- threshold: min_pairs 8 times
 -- threshold: free_cost 4 allocations
 -- prove: strict device
