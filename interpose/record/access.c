@@ -176,12 +176,14 @@ static _Atomic(layout_arena *) layout_arenas;
 static const access_layout *keep_layout(const whole_layout *w)
 {
   const size_t room = ARENA_BYTES - sizeof(layout_arena);
+  const size_t align = _Alignof(access_layout);
   size_t bytes = offsetof(whole_layout, part) + w->count * sizeof w->part[0];
+  size_t taken = (bytes + align - 1) / align * align;
   layout_arena *a = atomic_load(&layout_arenas);
   for (;;) {
     if (a) {
-      size_t at = atomic_fetch_add(&a->used, bytes);
-      if (at <= room - bytes) return memcpy(a->bytes + at, w, bytes);
+      size_t at = atomic_fetch_add(&a->used, taken);
+      if (at <= room - taken) return memcpy(a->bytes + at, w, bytes);
     }
     layout_arena *fresh = pages_alloc(ARENA_BYTES);
     if (!fresh) return NULL;
