@@ -1,4 +1,5 @@
 /* test_copy.c: every copy and memset: the right bytes, the right bounds, the right waiting. */
+#include <pthread.h>
 #include "sim.h"
 
 #define N ((size_t)200000)
@@ -340,6 +341,51 @@ START_TEST(a_peer_copy_is_ordered_with_all_three_contexts)
 }
 END_TEST
 
+enum { PEER_THREADS = 8, PEER_COPIES = 2000, PEER_WORDS = 16 };
+
+/* On memory and streams of its own, in contexts that all threads share. Returns how many copies the
+ * next work in another stream did not wait for; what a copy waits for is held until then. */
+static void *copy_to_the_other_device(void *number)
+{
+  unsigned own = (unsigned)(uintptr_t)number, here = own % 2;
+  uintptr_t early = 0;
+  CUcontext of[2] = {primary(0), primary(1)};
+  CUdeviceptr p[2];
+  CUstream s, after;
+  uint32_t *host;
+  for (unsigned i = 2; i-- > 0;) {
+    ok(cuCtxSetCurrent(of[here ^ i]));
+    ok(cuMemAlloc_v2(&p[i], PEER_WORDS * sizeof *host));
+  }
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  ok(cuStreamCreate(&after, CU_STREAM_NON_BLOCKING));
+  ok(cuMemAllocHost_v2((void **)&host, PEER_WORDS * sizeof *host));
+  for (uint32_t i = 1; i <= PEER_COPIES; i++) {
+    ok(weir_sim_hold(s));
+    ok(cuMemsetD32Async(p[0], i, PEER_WORDS, s));
+    ok(cuMemcpyPeer(p[1], of[!here], p[0], of[here], PEER_WORDS * sizeof *host));
+    ok(cuMemcpyDtoHAsync_v2(host, p[1], PEER_WORDS * sizeof *host, after));
+    ok(weir_sim_release(s));
+    ok(cuStreamSynchronize(after));
+    early += host[0] != i || host[PEER_WORDS - 1] != i;
+  }
+  return (void *)early;
+}
+
+START_TEST(peer_copies_of_many_threads_are_each_waited_for)
+{
+  pthread_t threads[PEER_THREADS];
+  (void)primary(1);
+  for (uintptr_t i = 0; i < PEER_THREADS; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, copy_to_the_other_device, (void *)i), 0);
+  for (unsigned i = 0; i < PEER_THREADS; i++) {
+    void *early;
+    ck_assert_int_eq(pthread_join(threads[i], &early), 0);
+    ck_assert_uint_eq((uintptr_t)early, 0);
+  }
+}
+END_TEST
+
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 struct copy_call {
@@ -617,6 +663,7 @@ int main(void)
                                 copies_outside_an_allocation_are_refused,
                                 peer_copies_work_with_and_without_access,
                                 a_peer_copy_is_ordered_with_all_three_contexts,
+                                peer_copies_of_many_threads_are_each_waited_for,
                                 synchronous_device_to_host_waits,
                                 asynchronous_device_to_pageable_waits_and_to_pinned_does_not,
                                 pageable_host_to_device_up_to_64_KiB_is_staged_and_returns,

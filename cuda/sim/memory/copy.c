@@ -610,12 +610,35 @@ SIM_ENTRY(cuMemcpyAtoA_v2, copy_row(at_array(dstArray, dstOffset), at_array(srcA
 
 /* ---- between contexts ------------------------------------------------------------------------ */
 
+/* Held from a copy's first dependency to its last barrier: a context keeps only its latest barrier,
+ * so each copy must wait for the one before. */
+static pthread_mutex_t barriers_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void set_barrier(CUcontext context, CUstream s, uint64_t seq)
 {
   sim_stream_ref(s);
   SIM_HOLD(context->lock);
   if (context->barrier.stream) sim_stream_unref(context->barrier.stream);
   context->barrier = (struct sim_ticket){s, seq};
+}
+
+static CUresult copy_between_barriers(struct copy *c, CUcontext current, CUcontext dst,
+                                      CUcontext src, CUstream s)
+{
+  CUcontext all[3] = {current, dst, src};
+  CUresult error = CUDA_SUCCESS;
+  SIM_HOLD(barriers_lock);
+  for (int i = 0; i < 3 && !error; i++)
+    error = sim_op_after_context(&c->op, all[i]);
+  if (error) {
+    sim_op_free(&c->op);
+    return error;
+  }
+  uint64_t ticket;
+  error = submit_copy(c, s, false, &ticket);
+  for (int i = 0; i < 3 && !error; i++)
+    set_barrier(all[i], s, ticket);
+  return error;
 }
 
 /* cuMemcpyPeer: "asynchronous with respect to the host, but serialized with respect to all pending
@@ -635,19 +658,7 @@ static CUresult driver_copy_peer(const struct box *box, CUcontext dst, CUcontext
   struct copy *c = NULL;
   if (!error) error = box_op(box, false, &c);
   if (error || !c) return error;
-  if (async) return submit_copy(c, s, true, NULL);
-  CUcontext all[3] = {current, dst, src};
-  for (int i = 0; i < 3 && !error; i++)
-    error = sim_op_after_context(&c->op, all[i]);
-  if (error) {
-    sim_op_free(&c->op);
-    return error;
-  }
-  uint64_t ticket;
-  error = submit_copy(c, s, false, &ticket);
-  for (int i = 0; i < 3 && !error; i++)
-    set_barrier(all[i], s, ticket);
-  return error;
+  return async ? submit_copy(c, s, true, NULL) : copy_between_barriers(c, current, dst, src, s);
 }
 
 CUresult sim_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
