@@ -153,51 +153,62 @@ static uint32_t bytes_of_type(uint64_t type)
   return n > UINT16_MAX ? UINT16_MAX : (uint32_t)n;
 }
 
-/* A column of a type that lies at `at`; false: it is no integer. Those that are read come first. */
-static bool form_column(wr_record_form *f, int place, uint64_t type, uint32_t at, int *constants)
+/* Column `c`, of a type that stands at `stated`, with a value at `at`; false: it is no integer. The top bits of the bytes
+ * 0, 8 and 9 are 0, 0 and 1. */
+static bool form_column(wr_record_form *f, int c, uint64_t type, uint32_t stated, uint32_t at)
 {
   uint32_t bytes = bytes_of_type(type);
   if (type == 7 || type > 9) return false;
-  if (!type) f->nulls |= 1U << place;
-  int column = bytes ? f->read++ : WR_ROW_COLUMNS - ++*constants;
-  f->column[column].at = (uint16_t)at;
-  f->column[column].shift = (uint8_t)(bytes ? 64 - 8 * bytes : 0);
-  f->column[column].constant = type == 9;
-  f->column[column].place = (uint8_t)place;
+  if (!type) f->nulls |= 1U << c;
+  f->at[c] = (uint16_t)(bytes ? at : stated);
+  f->shift[c] = (uint8_t)(bytes ? 64 - 8 * bytes : type == 9 ? 59 : 60);
   return true;
 }
 
-/* `header` begins a record's header, `end` follows it. A column that the record lacks is NULL. */
+/* A column that a record lacks is NULL: the sign of the header's first byte, where its length has one byte. */
+static bool form_lacking(wr_record_form *f, const wr_btree *t, uint32_t there, size_t header)
+{
+  for (int c = 0; c < t->columns; c++) {
+    if (there >> c & 1) continue;
+    f->nulls |= 1U << c;
+    f->shift[c] = 63;
+    if (header > 127) return false;
+  }
+  return true;
+}
+
+/* `header` begins a record's header, `end` follows it. */
 static void make_form(wr_record_form *f, const wr_btree *t, const uint8_t *header,
                       const uint8_t *end)
 {
   const uint8_t *at = header;
   uint32_t value = (uint32_t)(end - header), there = 0;
-  int constants = 0;
-  *f = (wr_record_form){.good = true};
+  bool good = true;
+  *f = (wr_record_form){.nulls = 0};
   (void)read_varint(&at);
   for (int place = 0; at < end; place++) {
     uint64_t type = read_varint(&at);
-    if (place == t->key && type) f->good = false;
+    if (place == t->key && type) good = false;
     for (int c = 0; c < t->columns; c++) {
       if (t->place[c] != place) continue;
       there |= 1U << c;
-      f->good = f->good && form_column(f, c, type, value, &constants);
+      good &= form_column(f, c, type, (uint32_t)(at - header - 1), value);
     }
     value += bytes_of_type(type);
     if (value > UINT16_MAX) value = UINT16_MAX; /* longer than a page: odd in any case */
   }
-  for (int c = 0; c < t->columns && f->good; c++)
-    if (!(there >> c & 1)) (void)form_column(f, c, 0, 0, &constants);
-  memmove(&f->column[f->read], &f->column[WR_ROW_COLUMNS - constants],
-          (size_t)constants * sizeof(f->column[0]));
-  f->good &= at == end;
-  f->bytes = value;
+  good &= form_lacking(f, t, there, (size_t)(end - header)) && at == end;
+  f->bytes = good ? value : UINT32_MAX;
+}
+
+static inline wr_record_form *form_place(wr_btree_walk *w, uint64_t first, uint64_t second)
+{
+  return &w->form[(first ^ second << 7) * UINT64_C(0x9e3779b97f4a7c15) >> 58];
 }
 
 /* The form of a record of `bytes` at `record`; NULL: it is odd. A header's first byte is its
  * length, so that its bytes are all the key. */
-static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
+static const wr_record_form *find_form(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
 {
   const uint8_t *at = record;
   uint64_t header = read_varint(&at), first = 0, second = 0;
@@ -207,13 +218,23 @@ static inline const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *rec
     first = big_endian_64(record);
     if (header < 8) first >>= 64 - 8 * header;
     if (header > 8) second = big_endian_64(record + 8) >> (128 - 8 * header);
-    f = &w->form[(first ^ second << 7) * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+    f = form_place(w, first, second);
   }
   if (!first || f->header[0] != first || f->header[1] != second) {
     make_form(f, w->table, record, record + header);
     f->header[0] = first, f->header[1] = second;
   }
-  return f->good && f->bytes <= bytes ? f : NULL;
+  return f->bytes <= bytes ? f : NULL;
+}
+
+/* The same; a header of 8 bytes, which a row of seven columns has, is known by one comparison. */
+static inline __attribute__((always_inline)) const wr_record_form *
+form_of(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
+{
+  uint64_t first = big_endian_64(record);
+  const wr_record_form *f = form_place(w, first, 0);
+  bool known = first >> 56 == 8 && f->header[0] == first && f->bytes <= bytes;
+  return known ? f : find_form(w, record, bytes);
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -342,33 +363,53 @@ wr_btree_step wr_btree_seek(wr_btree_walk *w, int64_t id)
   return step;
 }
 
-/* Decodes the next row of the leaf into `v`; NULL: it is odd. */
-static inline __attribute__((always_inline)) const wr_record_form *
-decode_row(wr_btree_walk *w, const wr_btree_level *l, int64_t *v)
+typedef struct leaf_row {
+  int64_t id;
+  const uint8_t *record;
+  uint64_t bytes; /* of it */
+} leaf_row;
+
+typedef struct leaf_page { /* as its rows are looked for */
+  const uint8_t *bytes, *end;
+  uint32_t usable, head; /* bytes before the cells */
+} leaf_page;
+
+static inline leaf_page page_of_level(const wr_btree_walk *w, const wr_btree_level *l)
 {
-  uint32_t cell = big_endian_16(l->page + LEAF_HEADER + 2 * (size_t)l->at);
-  const uint8_t *at = l->page + cell, *end = l->page + w->table->usable;
-  if (cell < LEAF_HEADER + 2 * l->cells || cell >= w->table->usable) return NULL;
-  uint64_t bytes = read_varint(&at);
-  int64_t id = (int64_t)read_varint(&at);
-  if (bytes > w->table->usable - 35 || at > end || bytes > (uint64_t)(end - at)) return NULL;
-  if (w->begun && id <= w->id) return NULL;
-  const wr_record_form *f = form_of(w, at, bytes);
-  if (!f) return NULL;
-  int c = 0;
-  for (; c < f->read; c++)
-    v[f->column[c].place] = (int64_t)big_endian_64(at + f->column[c].at) >> f->column[c].shift;
-  for (; c < w->table->columns; c++)
-    v[f->column[c].place] = f->column[c].constant;
-  w->id = id;
-  w->begun = true;
-  return f;
+  uint32_t usable = w->table->usable;
+  return (leaf_page){l->page, l->page + usable, usable, LEAF_HEADER + 2 * l->cells};
+}
+
+/* The row in a cell of a leaf; false: it is odd. Two numbers of nine bytes end before the page's slack does. */
+static inline __attribute__((always_inline)) bool find_row(const leaf_page *p, uint32_t at,
+                                                           leaf_row *row)
+{
+  uint32_t cell = big_endian_16(p->bytes + LEAF_HEADER + 2 * (size_t)at);
+  if (cell < p->head || cell >= p->usable) return false;
+  row->record = p->bytes + cell;
+  row->bytes = read_varint(&row->record);
+  row->id = (int64_t)read_varint(&row->record);
+  return row->bytes <= p->usable - 35 && (int64_t)row->bytes <= p->end - row->record;
+}
+
+static inline __attribute__((always_inline)) void
+decode_row(const wr_record_form *f, const uint8_t *record, int64_t *v, int columns)
+{
+#pragma GCC unroll 8
+  for (int c = 0; c < columns; c++)
+    v[c] = (int64_t)big_endian_64(record + f->at[c]) >> f->shift[c];
 }
 
 static wr_btree_step take_row(wr_btree_walk *w, wr_btree_level *l)
 {
-  const wr_record_form *f = decode_row(w, l, w->v);
+  leaf_row row;
+  const leaf_page page = page_of_level(w, l);
+  if (!find_row(&page, l->at, &row) || (w->begun && row.id <= w->id)) return WR_BTREE_ODD;
+  const wr_record_form *f = form_of(w, row.record, row.bytes);
   if (!f) return WR_BTREE_ODD;
+  decode_row(f, row.record, w->v, w->table->columns);
+  w->id = row.id;
+  w->begun = true;
   w->nulls = f->nulls;
   l->at++;
   return WR_BTREE_ROW;
@@ -446,16 +487,43 @@ wr_btree_step wr_btree_find(wr_btree_walk *w, int64_t id)
   return step == WR_BTREE_ROW ? wr_btree_next(w) : step;
 }
 
-size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t most)
+/* Of a leaf, after a row of the walk. */
+static inline __attribute__((always_inline)) size_t
+take_rows(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most, int columns)
 {
-  wr_btree_level *l = w->depth >= 0 ? &w->level[w->depth] : NULL;
-  size_t count = 0;
-  if (!l || !l->leaf) return 0;
-  for (; count < most && l->at < l->cells && decode_row(w, l, rows + 1); count++, l->at++) {
-    *rows = w->id;
-    rows += w->table->columns + 1;
+  wr_btree_level *l = &w->level[w->depth];
+  const leaf_page page = page_of_level(w, l);
+  const uint32_t first = l->at, left = l->cells - first;
+  const uint32_t end = first + (left < most ? left : (uint32_t)most);
+  uint32_t at = first;
+  int64_t last = w->id;
+  for (; at < end; at++, rows += stride) {
+    leaf_row row;
+    if (!find_row(&page, at, &row) || row.id <= last) break;
+    const wr_record_form *f = form_of(w, row.record, row.bytes);
+    if (!f) break;
+    *rows = last = row.id;
+    decode_row(f, row.record, rows + 1, columns);
   }
-  return count;
+  l->at = at;
+  w->id = last;
+  return at - first;
+}
+
+/* The numbers of columns that all events are read with have a loop each. */
+size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most)
+{
+  const wr_btree_level *l = w->depth >= 0 ? &w->level[w->depth] : NULL;
+  int columns = w->table->columns;
+  if (!l || !l->leaf || l->at >= l->cells || !w->begun) return 0;
+  switch (columns) {
+  case 1:
+    return take_rows(w, rows, stride, most, 1);
+  case 6:
+    return take_rows(w, rows, stride, most, 6);
+  default:
+    return take_rows(w, rows, stride, most, columns);
+  }
 }
 
 void wr_btree_close(wr_btree_walk *w)

@@ -34,19 +34,14 @@ typedef struct wr_btree {
   int place[WR_ROW_COLUMNS]; /* of each column in a record */
 } wr_btree;
 
-/* Where the columns lie in a record that begins with the same bytes: those of its header. */
+/* Where the columns lie in a record that begins with the same bytes: those of its header. Each is read the same way, from 8
+ * bytes: NULL, 0 and 1, which have no bytes of their own, from the header's byte that states them. */
 typedef struct wr_record_form {
-  uint64_t header[2]; /* its bytes; 0: this form is unused */
-  uint32_t bytes;     /* of the record, at least */
-  uint32_t nulls;     /* a bit for each column */
-  bool good;          /* what is wanted are integers */
-  uint8_t read;       /* the first of `column` that many are read, the others are constants */
-  struct {
-    uint16_t at;      /* from the record's begin */
-    uint8_t shift;    /* of the 8 bytes there */
-    uint8_t constant; /* or the value, which is not there */
-    uint8_t place;    /* in wr_btree.place */
-  } column[WR_ROW_COLUMNS];
+  uint64_t header[2];            /* its bytes; 0: this form is unused */
+  uint32_t bytes;                /* of the record, at least; UINT32_MAX: not all are integers */
+  uint32_t nulls;                /* a bit for each column */
+  uint16_t at[WR_ROW_COLUMNS];   /* of each column, from the record's begin */
+  uint8_t shift[WR_ROW_COLUMNS]; /* of the 8 bytes there, big-endian and signed */
 } wr_record_form;
 
 typedef struct wr_btree_page {
@@ -108,9 +103,10 @@ wr_btree_step wr_btree_next(wr_btree_walk *w);
 wr_btree_step wr_btree_find(wr_btree_walk *w, int64_t id);
 
 /* The next rows of the page at hand, `most` at most, as if wr_btree_next() had been called for
- * each: of each its number, then its columns, 0 where there is none. Returns how many; 0:
- * wr_btree_next() is to be called, which goes on to the next page, or finds what is wrong. */
-size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t most);
+ * each: of each its number, then its columns, 0 where there is none; one row begins `stride` numbers
+ * after the one before. Returns how many; 0: wr_btree_next() is to be called, which begins the walk,
+ * goes on to the next page, or finds what is wrong. */
+size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most);
 
 void wr_btree_close(wr_btree_walk *w);
 

@@ -47,6 +47,17 @@ weir_status wr_rows_open(wr_row_walk *r, const wr_db *db, const char *table,
   return r->status;
 }
 
+weir_status wr_rows_again(wr_row_walk *r, const wr_row_walk *other)
+{
+  *r = (wr_row_walk){.db = other->db, .columns = other->columns, .sql = strdup(other->sql)};
+  if (!r->sql) return r->status = wr_db_out_of_memory(r->db);
+  r->by_pages = other->by_pages;
+  r->table = other->table;
+  r->walk.table = &r->table;
+  wr_rows_seek(r, INT64_MIN);
+  return r->status;
+}
+
 static bool next_of_sqlite(wr_row_walk *r)
 {
   int code = r->status ? SQLITE_DONE : sqlite3_step(r->rest);
@@ -79,13 +90,18 @@ bool wr_rows_next(wr_row_walk *r)
   return next_of_sqlite(r);
 }
 
-size_t wr_rows_some(wr_row_walk *r, int64_t *rows, size_t most)
+size_t wr_rows_apart(wr_row_walk *r, int64_t *rows, size_t stride, size_t most)
 {
-  size_t count = r->by_pages ? wr_btree_some(&r->walk, rows, most) : 0;
+  size_t count = r->by_pages ? wr_btree_some(&r->walk, rows, stride, most) : 0;
   if (count || !wr_rows_next(r)) return count;
   rows[0] = r->id;
   memcpy(rows + 1, r->v, (size_t)r->columns * sizeof(*rows));
   return 1;
+}
+
+size_t wr_rows_some(wr_row_walk *r, int64_t *rows, size_t most)
+{
+  return wr_rows_apart(r, rows, (size_t)r->columns + 1, most);
 }
 
 bool wr_rows_find(wr_row_walk *r, int64_t id)

@@ -39,9 +39,15 @@ bool wr_rows_find(wr_row_walk *r, int64_t id);
 /* False: there is no more, or r->status has gone wrong: wr_rows_close() returns that. */
 bool wr_rows_next(wr_row_walk *r);
 
+/* The same rows as another walk has, from the first on; its table is not looked for again. */
+weir_status wr_rows_again(wr_row_walk *r, const wr_row_walk *other);
+
 /* Several: of each its number, then its columns, 0 where one is NULL. Returns how many, `most`
  * at most; 0: as false above. */
 size_t wr_rows_some(wr_row_walk *r, int64_t *rows, size_t most);
+
+/* The same; a row begins `stride` numbers after the one before. */
+size_t wr_rows_apart(wr_row_walk *r, int64_t *rows, size_t stride, size_t most);
 weir_status wr_rows_close(wr_row_walk *r);
 
 #endif

@@ -123,6 +123,34 @@ static uint64_t compare_rows(const wr_db *db, wr_row_walk *r, int64_t id)
   return rows;
 }
 
+/* Several at once, of some columns, and of a walk that another was the model of: the same rows. */
+static void compare_some(const wr_db *db)
+{
+  enum { SOME = 7, STRIDE = COLUMNS + 2 };
+  for (int count = 1; count <= COLUMNS; count++) {
+    wr_row_walk model, r, one;
+    int64_t rows[SOME][STRIDE];
+    ck_assert_int_eq(wr_rows_open(&model, db, "t", columns, count), WEIR_OK);
+    ck_assert_int_eq(wr_rows_again(&r, &model), WEIR_OK);
+    ck_assert_int_eq(wr_rows_open(&one, db, "t", columns, count), WEIR_OK);
+    memset(rows, 1, sizeof(rows));
+    for (size_t n; (n = wr_rows_apart(&r, rows[0], STRIDE, SOME)) != 0;) {
+      ck_assert_uint_le(n, SOME);
+      for (size_t i = 0; i < n; i++) {
+        ck_assert(wr_rows_next(&one));
+        ck_assert_int_eq(rows[i][0], one.id);
+        for (int k = 1; k < count; k++)
+          ck_assert_int_eq(rows[i][k], one.v[k - 1]);
+      }
+    }
+    ck_assert(!wr_rows_next(&one));
+    ck_assert_int_eq(rows[SOME - 1][STRIDE - 1], 0x0101010101010101); /* between rows */
+    ck_assert_int_eq(wr_rows_close(&one), WEIR_OK);
+    ck_assert_int_eq(wr_rows_close(&r), WEIR_OK);
+    ck_assert_int_eq(wr_rows_close(&model), WEIR_OK);
+  }
+}
+
 /* Some rows by their numbers, which are there or not. */
 static void compare_found(const wr_db *db)
 {
@@ -158,6 +186,7 @@ static void compare_table(bool by_pages)
   }
   ck_assert_int_eq(wr_rows_close(&r), WEIR_OK);
   compare_found(&db);
+  compare_some(&db);
   sqlite3_close(db.handle);
 }
 
