@@ -124,17 +124,18 @@ size_t wr_events_template(const wr_events *x, int64_t id)
 
 static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
 {
-  wr_event e;
   wr_row_walk r;
-  int64_t rows[WR_ROWS_AT_ONCE][WR_EVENT_VALUES];
+  wr_event_slot slots[WR_ROWS_AT_ONCE];
   wr_run_finder finder = {.rows = 0};
   weir_status st = wr_rows_open(&r, x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
-  for (size_t n; !st && (n = wr_rows_some(&r, rows[0], WR_ROWS_AT_ONCE)) != 0;)
+  for (size_t n;
+       !st && (n = wr_rows_apart(&r, slots[0].row, WR_EVENT_STRIDE, WR_ROWS_AT_ONCE)) != 0;)
     for (size_t i = 0; !st && i < n; i++) {
-      if (!x->runs_known && !wr_runs_note(x, &finder, rows[i][WR_OF_ID], rows[i][WR_OF_START]))
+      const wr_event *e = &slots[i].event;
+      if (!x->runs_known && !wr_runs_note(x, &finder, e->id, e->start))
         st = wr_db_out_of_memory(x->db);
-      else if (wr_event_read(x, rows[i], &e))
-        st = take(context, &e);
+      else if (wr_event_make(x, &slots[i]))
+        st = take(context, e);
     }
   weir_status closed = wr_rows_close(&r);
   x->runs_known |= !st && !closed;

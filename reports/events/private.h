@@ -2,6 +2,7 @@
 #ifndef WEIR_REPORTS_EVENTS_PRIVATE_H
 #define WEIR_REPORTS_EVENTS_PRIVATE_H
 
+#include <stddef.h>
 #include "reports/events/events.h"
 #include "reports/events/rows.h"
 
@@ -10,35 +11,41 @@ enum {
   WR_ROWS_AT_ONCE = 64 /* that are decoded before the first of them is taken */
 };
 
-/* The columns of event_row, in the order in which wr_event_read() takes them. */
+/* The columns of event_row, in the order in which they are read: as an event has them. */
 enum {
   WR_OF_ID,
-  WR_OF_TEMPLATE,
   WR_OF_START,
   WR_OF_DURATION,
   WR_OF_A,
   WR_OF_B,
   WR_OF_BYTES,
+  WR_OF_TEMPLATE,
   WR_EVENT_VALUES
 };
 extern const char *const wr_event_columns[WR_EVENT_VALUES];
 
-/* A row as wr_rows_some() has it. False: it has no template: of a damaged trace, whose view
- * `event` has no such event either. */
-static inline bool wr_event_read(const wr_events *x, const int64_t row[WR_EVENT_VALUES],
-                                 wr_event *e)
+/* A row is read to where its event will be. */
+typedef union wr_event_slot {
+  wr_event event;
+  int64_t row[sizeof(wr_event) / sizeof(int64_t)];
+} wr_event_slot;
+#define WR_EVENT_STRIDE (sizeof(wr_event_slot) / sizeof(int64_t)) /* of slots in a row */
+_Static_assert(offsetof(wr_event, start) == WR_OF_START * sizeof(int64_t), "columns of an event");
+_Static_assert(offsetof(wr_event, ns) == WR_OF_DURATION * sizeof(int64_t), "columns of an event");
+_Static_assert(offsetof(wr_event, a) == WR_OF_A * sizeof(int64_t), "columns of an event");
+_Static_assert(offsetof(wr_event, b) == WR_OF_B * sizeof(int64_t), "columns of an event");
+_Static_assert(offsetof(wr_event, bytes) == WR_OF_BYTES * sizeof(int64_t), "columns of an event");
+_Static_assert(WR_EVENT_STRIDE >= WR_EVENT_VALUES, "a row has room where its event will be");
+
+/* Makes an event of the row. False: it has no template: of a damaged trace, whose view `event` has no such event either. */
+static inline bool wr_event_make(const wr_events *x, wr_event_slot *slot)
 {
-  uint64_t nth = (uint64_t)row[WR_OF_TEMPLATE] - (uint64_t)x->first_id;
-  size_t at =
-      nth < x->in_a_row ? x->base + (size_t)nth : wr_events_template(x, row[WR_OF_TEMPLATE]);
+  int64_t id = slot->row[WR_OF_TEMPLATE];
+  uint64_t nth = (uint64_t)id - (uint64_t)x->first_id;
+  size_t at = nth < x->in_a_row ? x->base + (size_t)nth : wr_events_template(x, id);
   if (at == SIZE_MAX) return false;
-  int64_t ns = row[WR_OF_DURATION];
-  e->id = row[WR_OF_ID];
-  e->start = row[WR_OF_START];
-  e->ns = ns > 0 ? ns : 0;
-  e->a = (uint64_t)row[WR_OF_A];
-  e->b = (uint64_t)row[WR_OF_B];
-  e->bytes = (uint64_t)row[WR_OF_BYTES];
+  wr_event *e = &slot->event;
+  if (e->ns < 0) e->ns = 0;
   e->t = &x->templates[at];
   e->at = at;
   return true;

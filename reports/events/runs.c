@@ -38,13 +38,17 @@ typedef struct run_source {
   bool over;     /* all its rows are, or were, held */
   uint32_t want; /* rows are read where fewer are held */
   uint32_t head, count;
-  wr_event held[MOST_HELD];
+  wr_event_slot held[MOST_HELD];
 } run_source;
+
+typedef struct run_place { /* of a source among others */
+  int64_t start;           /* of its first event that is held */
+  run_source *source;      /* owned */
+} run_place;
 
 typedef struct run_merge {
   const wr_events *x;
-  run_source
-      *source[OPEN_RUNS]; /* owned; the first `count` are a heap, then those that are unused */
+  run_place place[OPEN_RUNS]; /* the first `count` are a heap, then those that are unused */
   size_t count, made;
   size_t next; /* run */
 } run_merge;
@@ -54,28 +58,33 @@ static bool is_earlier(const wr_event *a, const wr_event *b)
   return a->start != b->start ? a->start < b->start : a->id < b->id;
 }
 
+static inline bool is_before(const run_place *a, const run_place *b)
+{
+  const run_source *x = a->source, *y = b->source;
+  if (a->start != b->start) return a->start < b->start;
+  return x->held[x->head].event.id < y->held[y->head].event.id;
+}
+
 /* The row after the last that is held goes to its place among them. */
 static void place_last(run_source *s)
 {
-  wr_event *first = s->held + s->head, *at = first + s->count - 1, e = *at;
-  for (; at > first && is_earlier(&e, at - 1); at--)
+  wr_event_slot *first = s->held + s->head, *at = first + s->count - 1, e = *at;
+  for (; at > first && is_earlier(&e.event, &at[-1].event); at--)
     *at = at[-1];
   *at = e;
 }
 
 /* Holds the first rows of those read that are of the run; returns how many there were. */
-static size_t hold_rows(const run_merge *m, run_source *s,
-                        int64_t rows[WR_ROWS_AT_ONCE][WR_EVENT_VALUES], size_t n)
+static size_t hold_rows(const run_merge *m, run_source *s, size_t n)
 {
-  if (s->head + s->count + n > MOST_HELD) {
-    memmove(s->held, s->held + s->head, s->count * sizeof(*s->held));
-    s->head = 0;
-  }
+  wr_event_slot *read = s->held + s->head + s->count;
+  bool all = read[n - 1].event.id <= s->run->last;
   for (size_t i = 0; i < n; i++) {
-    wr_event *e = &s->held[s->head + s->count];
-    if (rows[i][0] > s->run->last) return i;
-    if (!wr_event_read(m->x, rows[i], e)) continue;
-    if (s->count++ && is_earlier(e, e - 1)) place_last(s);
+    wr_event_slot *e = &s->held[s->head + s->count];
+    if (!all && read[i].event.id > s->run->last) return i;
+    if (!wr_event_make(m->x, &read[i])) continue;
+    if (e != &read[i]) *e = read[i];
+    if (s->count++ && s->run->disordered && is_earlier(&e->event, &e[-1].event)) place_last(s);
   }
   return n;
 }
@@ -83,93 +92,90 @@ static size_t hold_rows(const run_merge *m, run_source *s,
 /* Reads on until as many rows are held as are needed to know the next. */
 static weir_status fill_source(const run_merge *m, run_source *s)
 {
-  int64_t rows[WR_ROWS_AT_ONCE][WR_EVENT_VALUES];
   while (s->count < s->want && !s->over) {
-    size_t n = wr_rows_some(&s->rows, rows[0], WR_ROWS_AT_ONCE);
-    s->over = !n || hold_rows(m, s, rows, n) < n;
+    if (s->head + s->count + WR_ROWS_AT_ONCE > MOST_HELD) {
+      memmove(s->held, s->held + s->head, s->count * sizeof(*s->held));
+      s->head = 0;
+    }
+    size_t n =
+        wr_rows_apart(&s->rows, s->held[s->head + s->count].row, WR_EVENT_STRIDE, WR_ROWS_AT_ONCE);
+    s->over = !n || hold_rows(m, s, n) < n;
   }
   return s->rows.status;
 }
 
-static void sink_source(run_merge *m, size_t at)
+static void raise_source(run_merge *m, size_t at, run_place moved)
 {
-  run_source *moved = m->source[at];
-  for (size_t child; (child = 2 * at + 1) < m->count; at = child) {
-    if (child + 1 < m->count && is_earlier(&m->source[child + 1]->held[m->source[child + 1]->head],
-                                           &m->source[child]->held[m->source[child]->head]))
-      child++;
-    if (!is_earlier(&m->source[child]->held[m->source[child]->head], &moved->held[moved->head]))
-      break;
-    m->source[at] = m->source[child];
-  }
-  m->source[at] = moved;
+  for (; at && is_before(&moved, &m->place[(at - 1) / 2]); at = (at - 1) / 2)
+    m->place[at] = m->place[(at - 1) / 2];
+  m->place[at] = moved;
 }
 
-static void raise_source(run_merge *m, size_t at)
+/* The first source has another first event. Mostly it is now among the last of all: its place is looked for from the end. */
+static void sink_first(run_merge *m)
 {
-  run_source *moved = m->source[at];
-  for (; at; at = (at - 1) / 2) {
-    run_source *parent = m->source[(at - 1) / 2];
-    if (!is_earlier(&moved->held[moved->head], &parent->held[parent->head])) break;
-    m->source[at] = parent;
+  run_place moved = m->place[0];
+  size_t at = 0, child;
+  for (; (child = 2 * at + 2) < m->count; at = child) {
+    child -= is_before(&m->place[child - 1], &m->place[child]);
+    m->place[at] = m->place[child];
   }
-  m->source[at] = moved;
+  if (child == m->count) m->place[at] = m->place[child - 1], at = child - 1;
+  raise_source(m, at, moved);
+}
+
+static weir_status make_source(run_merge *m)
+{
+  run_source *made = m->place[m->made].source = calloc(1, sizeof(*made));
+  if (!made) return wr_db_out_of_memory(m->x->db);
+  if (m->made++) return wr_rows_again(&made->rows, &m->place[0].source->rows);
+  return wr_rows_open(&made->rows, m->x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
 }
 
 /* The next run is read from its first row on. */
 static weir_status open_run(run_merge *m)
 {
-  weir_status st = WEIR_OK;
-  if (m->count == m->made) {
-    run_source *made = m->source[m->made] = calloc(1, sizeof(*made));
-    if (!made) return wr_db_out_of_memory(m->x->db);
-    m->made++;
-    st = wr_rows_open(&made->rows, m->x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
-  }
-  run_source *s = m->source[m->count];
+  weir_status st = m->count == m->made ? make_source(m) : WEIR_OK;
+  run_source *s = m->place[m->count].source;
+  if (st) return st;
   s->run = &m->x->runs[m->next++];
   s->over = false;
   s->want = s->run->disordered ? WR_RUN_WINDOW : 1;
   s->head = s->count = 0;
-  if (st) return st;
   wr_rows_seek(&s->rows, s->run->first);
   st = fill_source(m, s);
-  if (!st && s->count) raise_source(m, m->count++);
+  if (st || !s->count) return st;
+  raise_source(m, m->count++, (run_place){s->held[0].event.start, s});
   return st;
 }
 
-/* The event up to which the first source can be read: of the others the earliest; NULL: there is
- * none. */
-static const wr_event *next_of_others(const run_merge *m)
+/* Events that begin before that come from the first source alone: when the first of another begins, or the next run. */
+static int64_t begin_of_others(const run_merge *m)
 {
-  const wr_event *next = NULL;
-  for (size_t i = 1; i < 3 && i < m->count; i++) {
-    const wr_event *e = &m->source[i]->held[m->source[i]->head];
-    if (!next || is_earlier(e, next)) next = e;
-  }
-  return next;
+  int64_t until = m->next < m->x->run_count ? m->x->runs[m->next].from : INT64_MAX;
+  for (size_t i = 1; i < 3 && i < m->count; i++)
+    if (m->place[i].start < until) until = m->place[i].start;
+  return until;
 }
 
-/* The earliest events are taken, all of one run, up to that of another or to where the next run
- * begins. */
+/* The earliest event is taken, with those of its run that surely follow. */
 static weir_status step_merge(run_merge *m, wr_event_fn take, void *context)
 {
-  run_source *s = m->source[0];
-  const wr_event *others = next_of_others(m);
-  bool more = m->next < m->x->run_count;
-  int64_t until = more ? m->x->runs[m->next].from : 0;
+  run_source *s = m->place[0].source;
+  int64_t until = begin_of_others(m);
   weir_status st;
   do {
-    st = take(context, &s->held[s->head]);
+    st = take(context, &s->held[s->head].event);
     s->head++, s->count--;
     if (!st && s->count < s->want) st = fill_source(m, s);
-  } while (!st && s->count && (!more || s->held[s->head].start < until) &&
-           (!others || is_earlier(&s->held[s->head], others)));
-  if (!s->count) {
-    m->source[0] = m->source[--m->count];
-    m->source[m->count] = s;
+  } while (!st && s->count && s->held[s->head].event.start < until);
+  if (s->count) {
+    m->place[0].start = s->held[s->head].event.start;
+  } else {
+    m->place[0] = m->place[--m->count];
+    m->place[m->count].source = s;
   }
-  if (m->count) sink_source(m, 0);
+  if (m->count > 1) sink_first(m);
   return st;
 }
 
@@ -178,16 +184,15 @@ static weir_status merge_runs(wr_events *x, wr_event_fn take, void *context)
   run_merge m = {.x = x};
   weir_status st = WEIR_OK;
   while (!st && (m.count || m.next < x->run_count)) {
-    const run_source *first = m.count ? m.source[0] : NULL;
-    if (m.next < x->run_count && (!first || x->runs[m.next].from <= first->held[first->head].start))
+    if (m.next < x->run_count && (!m.count || x->runs[m.next].from <= m.place[0].start))
       st = open_run(&m);
     else
       st = step_merge(&m, take, context);
   }
   for (size_t i = 0; i < m.made; i++) {
-    weir_status closed = wr_rows_close(&m.source[i]->rows);
+    weir_status closed = wr_rows_close(&m.place[i].source->rows);
     if (!st) st = closed;
-    free(m.source[i]);
+    free(m.place[i].source);
   }
   return st;
 }
