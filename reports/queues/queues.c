@@ -8,9 +8,15 @@
  * Points are joined: of two in one queue the further one has it all. So what may be pending in a
  * whole context is all of its queues, whatever these wait for, as long as that is in the context
  * too: `outside` and `aside` mark the queues of which it need not be, and the contexts that have
- * such queues. Nearly all waits are judged so, by one look at each queue in which something may be
- * pending. An action that waits for the other side of the default stream's rule looks at what has
- * changed there since the queue's last one.
+ * such queues. Nearly all waits are judged so, by the context's two *tallies* of what may be
+ * pending: each operation adds itself to one, and one is made again after operations were shown to
+ * be complete.
+ *
+ * What the default stream's rule makes an action wait for is not kept where nothing of it is sure.
+ * The legacy stream waits for its context's other queues as far as they had come at its last action:
+ * a queue's first operation after that action stores how far (`marked`). Any other queue waits for
+ * the legacy stream and for what that waits for, of which there is never less later: whoever looks
+ * at the queue looks at the legacy stream as well.
  *
  * A call is *open* from its start until the pass has come by its end. What other threads' open
  * calls do may come before or after what a call does: `may` has it, `sure` has not. What a wait
@@ -29,27 +35,45 @@ enum {
 };
 #define NO_QUEUE UINT32_MAX
 
+/* How far a queue has come. */
+typedef struct reach {
+  uint64_t last, bytes;    /* work so far; what it moves or sets */
+  int64_t youngest;        /* row of `last` */
+  uint64_t result, source; /* last operation of WR_HOST_RESULT, of WR_HOST_SOURCE */
+} reach;
+
 typedef struct queue {
   uint64_t handle;
   uint32_t context; /* place */
   bool legacy;
-  bool blocking;           /* surely waits for, and is waited for by, the legacy default stream */
-  bool may_block;          /* or it may: it was not seen created */
-  uint64_t last, bytes;    /* work so far; what it moves or sets */
-  int64_t youngest;        /* row of `last` */
-  uint64_t result, source; /* last operation of WR_HOST_RESULT, of WR_HOST_SOURCE */
+  bool blocking;  /* surely waits for, and is waited for by, the legacy default stream */
+  bool may_block; /* or it may: it was not seen created */
+  reach now;
+  reach marked; /* before its first work after the legacy stream's action `marked_at` */
+  uint64_t marked_at;
   uint64_t done, done_bytes;
   int64_t done_by; /* row of the wait that showed it */
   wr_points after;
-  bool outside;      /* `after` may have points in queues of other contexts */
-  bool aside;        /* ... in queues on neither side of the default stream's rule */
-  uint64_t followed; /* changes on the other side of the default stream's rule that `after` has */
-  uint64_t has, has_surely; /* the same, where `after` has not lost any of it since; as sure ones */
-  uint64_t changed;         /* the context's blocking_changes at its own last one */
-  uint64_t pruned;          /* wr_queues.shown when nothing in `after` was complete */
-  uint16_t open_call;       /* the first of the open calls that change it, from 1 */
-  size_t active;            /* place in its context's list, from 1; 0: nothing is pending */
+  bool outside;        /* `after` may have points in queues of other contexts */
+  bool aside;          /* ... in queues on neither side of the default stream's rule */
+  uint64_t followed;   /* changes on the other side of the default stream's rule that `after` has */
+  uint64_t has_surely; /* the same, as sure ones, where `after` has not lost any of it since */
+  uint64_t changed;    /* the context's blocking_changes at its own last one */
+  uint64_t pruned;     /* wr_queues.shown when nothing in `after` was complete */
+  uint16_t open_call;  /* the first of the open calls that change it, from 1 */
+  size_t active;       /* place in its context's list, from 1; 0: nothing is pending */
 } queue;
+
+/* Of some queues what may be pending in them. */
+typedef struct tally {
+  uint64_t operations, bytes;
+  uint64_t stream; /* handle of one */
+  int64_t youngest;
+  uint32_t streams;
+  uint8_t host;       /* WR_HOST_* */
+  bool before_legacy; /* all of them are on a side of the default stream's rule for sure */
+  bool stale;         /* it has to be made again */
+} tally;
 
 typedef struct context {
   uint32_t legacy;  /* its queue, from 1 */
@@ -58,10 +82,12 @@ typedef struct context {
   uint64_t legacy_changes, blocking_changes; /* from 1 */
   int64_t done_by;                           /* the latest of its queues */
   uint32_t open;                             /* open calls that change any of its queues */
-  uint32_t surely, maybe; /* queues in `active` for which its legacy queue waits, or may wait */
-  bool outside, aside;    /* a queue in `active` may have that; false: surely none has */
-  bool any;               /* ... may wait for anything besides */
-  uint8_t device;         /* 255: not known */
+  uint32_t surely, maybe;  /* queues in `active` for which its legacy queue waits, or may wait */
+  uint64_t legacy_actions; /* of its legacy queue, for which that has waited for others */
+  tally rule, beside;      /* of the queues on a side of the default stream's rule; of all others */
+  bool outside, aside;     /* a queue in `active` may have that; false: surely none has */
+  bool any;                /* ... may wait for anything besides */
+  uint8_t device;          /* 255: not known */
 } context;
 
 typedef struct event {
@@ -216,8 +242,11 @@ static bool look_for_context(wr_queues *m, const wr_queue_call *c, uint32_t *pla
                    &m->context_count, &m->context_capacity, sizeof(context), place, &made))
     return false;
   if (made)
-    m->contexts[*place] =
-        (context){.legacy_changes = 1, .blocking_changes = 1, .device = NO_NUMBER};
+    m->contexts[*place] = (context){.legacy_changes = 1,
+                                    .blocking_changes = 1,
+                                    .device = NO_NUMBER,
+                                    .rule = {.stale = true},
+                                    .beside = {.stale = true}};
   return true;
 }
 
@@ -337,6 +366,44 @@ static void note_retired(context *x, queue *q)
   q->active = 0;
 }
 
+static tally *tally_of(context *x, const queue *q)
+{
+  return q->legacy || q->may_block ? &x->rule : &x->beside;
+}
+
+/* All of a queue may be pending. */
+static inline void count_queue(const queue *q, tally *t)
+{
+  t->operations += q->now.last - q->done;
+  t->bytes += q->now.bytes - q->done_bytes;
+  t->streams++;
+  t->stream = q->handle;
+  if (q->now.youngest > t->youngest) t->youngest = q->now.youngest;
+  if (q->now.result > q->done) t->host |= WR_HOST_RESULT;
+  if (q->now.source > q->done) t->host |= WR_HOST_SOURCE;
+  t->before_legacy &= q->legacy | q->blocking;
+}
+
+/* The queue has one operation more than `before`. Where the tally's youngest row is this queue's
+ * and the new one is lower, the tally is made again: rows of several threads are not in order of
+ * time. */
+static inline void count_operation(tally *t, const queue *q, const reach *before)
+{
+  if (t->stale) return;
+  if (before->last <= q->done) {
+    t->stream = q->handle;
+    t->streams++;
+    t->before_legacy &= q->legacy | q->blocking;
+  } else if (before->youngest == t->youngest && q->now.youngest < before->youngest) {
+    t->stale = true;
+  }
+  t->operations++;
+  t->bytes += q->now.bytes - before->bytes;
+  if (q->now.youngest > t->youngest) t->youngest = q->now.youngest;
+  if (q->now.result != before->result) t->host |= WR_HOST_RESULT;
+  if (q->now.source != before->source) t->host |= WR_HOST_SOURCE;
+}
+
 /* Drops what is complete of what the queue waits for. */
 static void prune_all(const wr_queues *m, queue *q)
 {
@@ -353,14 +420,31 @@ static void prune_all(const wr_queues *m, queue *q)
 
 static inline void prune(const wr_queues *m, queue *q)
 {
-  if (!q->after.count || q->pruned != m->shown) prune_all(m, q);
+  if (q->after.count && q->pruned != m->shown) prune_all(m, q);
+}
+
+/* How far a queue had come when its context's legacy stream, which waits for it, last acted. */
+static inline const reach *reach_for_legacy(const context *x, const queue *q)
+{
+  return q->marked_at == x->legacy_actions ? &q->marked : &q->now;
+}
+
+/* Something may be pending that the legacy stream, which is that, waits for by the rule. */
+static bool legacy_waits(const wr_queues *m, const queue *legacy)
+{
+  const context *x = &m->contexts[legacy->context];
+  for (size_t i = 0; i < x->count; i++) {
+    const queue *q = &m->queues[x->active[i]];
+    if (q->may_block && reach_for_legacy(x, q)->last > q->done) return true;
+  }
+  return false;
 }
 
 static bool queue_is_idle(wr_queues *m, queue *q)
 {
-  if (q->last > q->done || q->after.any) return false;
+  if (q->now.last > q->done || q->after.any) return false;
   prune(m, q);
-  return !q->after.count;
+  return !q->after.count && !(q->legacy && legacy_waits(m, q));
 }
 
 /* Takes the queue off its context's list where nothing is pending in it. */
@@ -407,7 +491,8 @@ static void lessen_sure(const wr_queues *m, wr_point *p, uint16_t at, int32_t th
 static inline wr_point whole_queue(const wr_queues *m, uint32_t place, int32_t thread)
 {
   const queue *q = &m->queues[place];
-  wr_point p = {place, q->last, q->last, q->bytes, q->bytes, q->youngest, q->result, q->source};
+  wr_point p = {place,        q->now.last,     q->now.last,   q->now.bytes,
+                q->now.bytes, q->now.youngest, q->now.result, q->now.source};
   if (q->open_call) lessen_sure(m, &p, q->open_call, thread);
   return p;
 }
@@ -437,7 +522,7 @@ static bool join_queue(wr_queues *m, wr_points *set, uint32_t place, int32_t thr
 {
   queue *q = &m->queues[place];
   set->any |= q->after.any;
-  if (q->last > q->done && place != but) {
+  if (q->now.last > q->done && place != but) {
     wr_point whole = whole_queue(m, place, thread);
     if (!join_point(m, set, &whole, sure)) return false;
   }
@@ -451,6 +536,21 @@ static bool join_queue(wr_queues *m, wr_points *set, uint32_t place, int32_t thr
 static bool add_queue(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
   return join_queue(m, &m->set, place, thread, sure, NO_QUEUE);
+}
+
+/* Joins what a legacy stream waits for by the rule, and nothing of it surely. */
+static bool join_rule(wr_queues *m, wr_points *set, uint32_t legacy)
+{
+  const context *x = &m->contexts[m->queues[legacy].context];
+  for (size_t i = 0; i < x->count; i++) {
+    const queue *q = &m->queues[x->active[i]];
+    const reach *r = reach_for_legacy(x, q);
+    if (!q->may_block || r->last <= q->done) continue;
+    wr_point p = {x->active[i], q->done,     r->last,   q->done_bytes,
+                  r->bytes,     r->youngest, r->result, r->source};
+    if (!join_point(m, set, &p, false)) return false;
+  }
+  return true;
 }
 
 static void empty_set(wr_queues *m)
@@ -523,21 +623,39 @@ static bool add_context(wr_queues *m, uint32_t of, int32_t thread, bool sure, bo
  * synchronization behavior".) When a blocking stream begins to wait is not documented: at its own
  * next action it surely does. */
 
-/* The set: what the other side of the rule makes an action in this queue wait for. */
-static bool add_other_side(wr_queues *m, uint32_t place, int32_t thread, bool sure)
+/* The legacy stream, for which an action in the queue waits; NULL: for nothing that is pending. */
+static const queue *legacy_before(const wr_queues *m, const queue *q)
 {
-  const queue *q = &m->queues[place];
   const context *x = &m->contexts[q->context];
-  if (q->legacy) return add_context(m, q->context, thread, sure, true);
-  if (!q->may_block || !x->legacy || !m->queues[x->legacy - 1].active) return true;
-  return add_queue(m, x->legacy - 1, thread, sure && q->blocking);
+  const queue *l = q->may_block && x->legacy ? &m->queues[x->legacy - 1] : NULL;
+  return l && l->active ? l : NULL;
+}
+
+/* The set: what the other side of the rule makes an action in this queue wait for. */
+static bool add_other_side(wr_queues *m, uint32_t place, int32_t thread)
+{
+  const queue *q = &m->queues[place], *l = legacy_before(m, q);
+  if (q->legacy) return add_context(m, q->context, thread, false, true);
+  if (!l) return true;
+  uint32_t legacy = (uint32_t)(l - m->queues);
+  return add_queue(m, legacy, thread, false) && join_rule(m, &m->set, legacy);
+}
+
+/* The set: what an action in the queue waits for that has just followed the rule. */
+static bool add_followed(wr_queues *m, uint32_t place, int32_t thread)
+{
+  if (!add_queue(m, place, thread, true)) return false;
+  if (m->queues[place].legacy) return join_rule(m, &m->set, place);
+  bool any = m->set.any, added = add_other_side(m, place, thread);
+  m->set.any = any;
+  return added;
 }
 
 static bool nothing_on_other_side(const wr_queues *m, const queue *q)
 {
   const context *x = &m->contexts[q->context];
   if (q->legacy) return x->count <= (q->active ? 1u : 0u);
-  return !q->may_block || !x->legacy || !m->queues[x->legacy - 1].active;
+  return !legacy_before(m, q);
 }
 
 /* What the queue waits for is about to grow. Where other threads' open calls change it, too,
@@ -545,9 +663,10 @@ static bool nothing_on_other_side(const wr_queues *m, const queue *q)
 static void begin_after(wr_queues *m, uint32_t place, int32_t thread)
 {
   queue *q = &m->queues[place];
+  if (!q->after.count) return;
   prune(m, q);
   if (!q->after.count || !contended(m, place, thread)) return;
-  q->has = q->has_surely = 0;
+  q->has_surely = 0;
   for (size_t i = 0; i < q->after.count; i++)
     q->after.at[i].sure = 0, q->after.at[i].sure_bytes = 0;
 }
@@ -573,8 +692,8 @@ static void note_places(wr_queues *m, queue *q, const wr_points *points)
   }
 }
 
-/* All of the queues that the legacy stream waits for, as they are. */
-static bool follow_whole(wr_queues *m, queue *q, bool sure)
+/* All of the queues that the legacy stream waits for surely, as they are. */
+static bool follow_whole(wr_queues *m, queue *q)
 {
   context *x = &m->contexts[q->context];
   bool any = q->after.any;
@@ -582,34 +701,49 @@ static bool follow_whole(wr_queues *m, queue *q, bool sure)
   for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
     const queue *y = &m->queues[place];
-    if (y->last <= y->done && retire_queue(m, place)) continue;
+    if (y->now.last <= y->done && retire_queue(m, place)) continue;
     i++;
     any |= y->after.any;
     if (!y->may_block) continue;
     q->after.any |= y->after.any;
-    bool surely = sure && y->blocking;
-    if (y->last <= y->done || y->changed <= (surely ? q->has_surely : q->has)) continue;
-    wr_point p = {place,     surely ? y->last : y->done,
-                  y->last,   surely ? y->bytes : y->done_bytes,
-                  y->bytes,  y->youngest,
-                  y->result, y->source};
+    if (!y->blocking || y->now.last <= y->done || y->changed <= q->has_surely) continue;
+    wr_point p = {place,        y->now.last,     y->now.last,   y->now.bytes,
+                  y->now.bytes, y->now.youngest, y->now.result, y->now.source};
     if (!wr_points_join(&q->after, &p, &hint)) return false;
   }
   x->any = any;
   return true;
 }
 
-/* An action of the legacy stream waits for all streams that may block. */
+/* What was not seen is waited for, too, in the queues that the legacy stream waits for. */
+static void follow_any(wr_queues *m, queue *q)
+{
+  context *x = &m->contexts[q->context];
+  bool any = q->after.any;
+  for (size_t i = 0; i < x->count; i++) {
+    const queue *y = &m->queues[x->active[i]];
+    any |= y->after.any;
+    q->after.any |= y->may_block && y->after.any;
+  }
+  x->any = any;
+}
+
+/* An action of the legacy stream waits for all streams that may block. Where nothing of it is sure,
+ * what there is to know of it is how far they had come: see `marked`. */
 static bool follow_blocking(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
   queue *q = &m->queues[place];
-  const context *x = &m->contexts[q->context];
-  bool whole = is_whole(m, q->context, place + 1);
-  bool alike = !sure || !x->surely || (!x->maybe && !x->open);
+  context *x = &m->contexts[q->context];
+  bool whole = is_whole(m, q->context, place + 1), surely = sure && x->surely;
+  x->legacy_actions++;
   begin_after(m, place, thread);
-  if (whole && alike) return follow_whole(m, q, sure) && end_after(m, place);
+  if (whole && !surely) {
+    if (x->any) follow_any(m, q);
+    return q->active || !(q->after.any || legacy_waits(m, q)) || activate(m, place);
+  }
+  if (whole && !x->maybe && !x->open) return follow_whole(m, q) && end_after(m, place);
   empty_set(m);
-  m->joined = q->after.count + (q->last > q->done);
+  m->joined = q->after.count + (q->now.last > q->done);
   if (!add_context(m, q->context, thread, sure, true)) return false;
   note_places(m, q, &m->set);
   m->hint = 0;
@@ -620,25 +754,32 @@ static bool follow_blocking(wr_queues *m, uint32_t place, int32_t thread, bool s
   return end_after(m, place);
 }
 
+/* An action of a queue that waits for the legacy stream. What it may wait for, that stream has from
+ * now on, and whoever looks at the one looks at the other: only what is sure is kept here. */
 static bool follow_legacy(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
-  uint32_t legacy = m->contexts[m->queues[place].context].legacy - 1;
-  begin_after(m, place, thread);
   queue *q = &m->queues[place];
+  uint32_t legacy = m->contexts[q->context].legacy - 1;
+  const queue *l = &m->queues[legacy];
+  begin_after(m, place, thread);
+  if (!sure || !q->blocking) {
+    q->after.any |= l->after.any;
+    m->contexts[q->context].any |= q->after.any;
+    return !q->after.any || activate(m, place);
+  }
   m->hint = 0;
-  if (!join_queue(m, &q->after, legacy, thread, sure && q->blocking, place)) return false;
-  q->outside |= m->queues[legacy].outside;
-  q->aside |= m->queues[legacy].aside;
+  if (!join_queue(m, &q->after, legacy, thread, true, place)) return false;
+  q->outside |= l->outside;
+  q->aside |= l->aside;
   return end_after(m, place);
 }
 
 /* The same has been followed before, and nothing has changed: it would make no difference. */
-static bool has_followed(const wr_queues *m, uint32_t place, int32_t thread, bool sure,
-                         uint64_t changes)
+static bool has_followed(const wr_queues *m, uint32_t place, int32_t thread, uint64_t changes)
 {
   const queue *q = &m->queues[place];
   const context *x = &m->contexts[q->context];
-  if ((sure ? q->has_surely : q->has) != changes) return false;
+  if (q->has_surely != changes) return false;
   bool any = q->legacy ? x->any : m->queues[x->legacy - 1].after.any;
   return !any && !contended(m, place, thread);
 }
@@ -649,11 +790,10 @@ static bool follow_changes(wr_queues *m, uint32_t place, int32_t thread, bool su
   bool worked = true;
   queue *q = &m->queues[place];
   const context *x = &m->contexts[q->context];
-  if (!has_followed(m, place, thread, sure, changes)) {
+  if (!has_followed(m, place, thread, changes)) {
     worked =
         q->legacy ? follow_blocking(m, place, thread, sure) : follow_legacy(m, place, thread, sure);
-    q->has = q->after.any ? 0 : changes;
-    if (sure && !x->open) q->has_surely = q->has;
+    if (sure && !x->open) q->has_surely = q->after.any ? 0 : changes;
   }
   q->followed = sure && !m->open_count ? changes : 0;
   return worked;
@@ -696,6 +836,7 @@ static void complete_shown(wr_queues *m, const open_call *o)
     q->done = p->number;
     q->done_bytes = p->bytes;
     q->done_by = m->contexts[q->context].done_by = o->id;
+    tally_of(&m->contexts[q->context], q)->stale = true;
     watch_done(m, p->queue, o->end);
     retire_queue(m, p->queue);
   }
@@ -725,7 +866,7 @@ static void clear_covered(wr_queues *m, const open_call *o)
   if (o->clear_queue) clear_any(m, o->clear_queue - 1);
   for (size_t i = 0; o->clear_context && i < m->contexts[o->clear_context - 1].count; i++) {
     queue *q = &m->queues[m->contexts[o->clear_context - 1].active[i]];
-    if (q->last == q->done) q->after.any = false;
+    if (q->now.last == q->done) q->after.any = false;
   }
 }
 
@@ -855,24 +996,33 @@ static bool begin_showing(wr_queues *m, open_call *o)
 /* The place of the call's context, from 1; 0: nothing was called in it yet. */
 static uint32_t context_place(wr_queues *m, const wr_queue_call *c)
 {
-  const caller *known = m->caller;
+  caller *known = m->caller;
   if (known && known->context) return known->context;
   const uint64_t *at = hash_map_get(&m->context_of, key_of_object(0, c->process, c->context, 0));
-  return at ? (uint32_t)*at + 1 : 0;
+  uint32_t place = at ? (uint32_t)*at + 1 : 0;
+  if (known) known->context = place;
+  return place;
 }
 
-/* Of operations of the queue up to the one that the point has, those that may be pending. */
-static void count_pending(const queue *q, const wr_point *p, uint32_t own, wr_wait_verdict *v)
+/* Of operations of the queue so far, those that may be pending. `own`: place of the caller's
+ * context, from 1. */
+static inline void count_reach(const queue *q, const reach *r, uint32_t own, wr_wait_verdict *v)
 {
-  if (p->may <= q->done) return;
+  if (r->last <= q->done) return;
   v->pending = true;
-  v->operations += p->may - q->done;
-  v->bytes += p->may_bytes > q->done_bytes ? p->may_bytes - q->done_bytes : 0;
+  v->operations += r->last - q->done;
+  v->bytes += r->bytes > q->done_bytes ? r->bytes - q->done_bytes : 0;
   v->stream = v->streams++ ? 0 : q->handle;
-  if (p->youngest > v->youngest) v->youngest = p->youngest;
-  if (p->result > q->done) v->host |= WR_HOST_RESULT;
-  if (p->source > q->done) v->host |= WR_HOST_SOURCE;
+  if (r->youngest > v->youngest) v->youngest = r->youngest;
+  if (r->result > q->done) v->host |= WR_HOST_RESULT;
+  if (r->source > q->done) v->host |= WR_HOST_SOURCE;
   v->before_legacy &= (q->legacy || q->blocking) && q->context + 1 == own;
+}
+
+static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_wait_verdict *v)
+{
+  const reach r = {p->may, p->may_bytes, p->youngest, p->result, p->source};
+  count_reach(&m->queues[p->queue], &r, own, v);
 }
 
 /* Known: the process's waits can be judged. `own`: the queue that the call is work in, from 1. */
@@ -893,7 +1043,7 @@ static inline wr_wait_verdict *begin_verdict(wr_queues *m, const wr_queue_call *
   v->before_legacy = true;
   v->points = NULL;
   v->own_queue = own;
-  v->own_number = own ? m->queues[own - 1].last + 1 : 0;
+  v->own_number = own ? m->queues[own - 1].now.last + 1 : 0;
   return v;
 }
 
@@ -913,57 +1063,102 @@ static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, 
   v->known = v->known && !m->set.any;
   uint32_t own = v->known && m->set.count ? context_place(m, c) : 0;
   for (size_t i = 0; v->known && i < m->set.count; i++)
-    count_pending(&m->queues[m->set.at[i].queue], &m->set.at[i], own, v);
+    count_point(m, &m->set.at[i], own, v);
   return end_verdict(m, c, done_by);
 }
 
-/* All of a queue may be pending. */
-static inline void count_queue(const queue *q, wr_wait_verdict *v)
+/* Both tallies of a context anew. */
+static void tally_up(wr_queues *m, context *x)
 {
-  v->operations += q->last - q->done;
-  v->bytes += q->bytes - q->done_bytes;
-  v->streams++;
-  v->stream = q->handle;
-  if (q->youngest > v->youngest) v->youngest = q->youngest;
-  if (q->result > q->done) v->host |= WR_HOST_RESULT;
-  if (q->source > q->done) v->host |= WR_HOST_SOURCE;
-  v->before_legacy &= q->legacy | q->blocking;
-}
-
-/* Of a whole context, which is the call's. */
-static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of, uint32_t legacy,
-                               int64_t done_by)
-{
-  const context *x = &m->contexts[of];
-  wr_wait_verdict *v = begin_verdict(m, c, legacy);
-  if (legacy) v->known &= !m->queues[legacy - 1].after.any;
+  x->rule = x->beside = (tally){.before_legacy = true};
   for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
     const queue *q = &m->queues[place];
-    bool pending = q->last > q->done;
+    bool pending = q->now.last > q->done;
     if (!pending && retire_queue(m, place)) continue;
     i++;
-    if (legacy && !q->may_block && place + 1 != legacy) continue;
-    v->known &= !q->after.any;
-    if (pending) count_queue(q, v);
+    if (pending) count_queue(q, tally_of(x, q));
   }
+}
+
+static inline void add_tally(wr_wait_verdict *v, const tally *t)
+{
+  v->operations += t->operations;
+  v->bytes += t->bytes;
+  v->streams += t->streams;
+  if (t->streams) v->stream = t->stream;
+  if (t->youngest > v->youngest) v->youngest = t->youngest;
+  v->host |= t->host;
+  v->before_legacy &= t->before_legacy;
+}
+
+/* Whether nothing is unseen in the context's queues; in those for which its legacy stream waits. */
+static bool all_seen(const wr_queues *m, const context *x, uint32_t legacy)
+{
+  for (size_t i = 0; i < x->count; i++) {
+    const queue *q = &m->queues[x->active[i]];
+    if (q->after.any && (!legacy || q->legacy || q->may_block)) return false;
+  }
+  return true;
+}
+
+/* Of a whole context, which is the call's. `legacy`: as of is_whole(). */
+static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of, uint32_t legacy,
+                               int64_t done_by, uint32_t own_queue)
+{
+  context *x = &m->contexts[of];
+  wr_wait_verdict *v = begin_verdict(m, c, own_queue);
+  if (x->any) v->known = v->known && all_seen(m, x, legacy);
+  if (x->rule.stale || x->beside.stale) tally_up(m, x);
+  add_tally(v, &x->rule);
+  if (!legacy) add_tally(v, &x->beside);
   v->pending = v->streams > 0;
   if (v->streams > 1) v->stream = 0;
   return end_verdict(m, c, done_by);
+}
+
+/* Of a stream, and of what its context's legacy stream makes it wait for, where these wait for
+ * nothing besides. */
+static weir_status judge_stream(wr_queues *m, const wr_queue_call *c, uint32_t place,
+                                uint32_t own_queue)
+{
+  const queue *q = &m->queues[place], *l = legacy_before(m, q);
+  const context *x = &m->contexts[q->context];
+  wr_wait_verdict *v = begin_verdict(m, c, own_queue);
+  uint32_t own = context_place(m, c);
+  v->known = v->known && !q->after.any && !(l && l->after.any);
+  count_reach(q, &q->now, own, v);
+  if (l) count_reach(l, &l->now, own, v);
+  for (size_t i = 0; l && i < x->count; i++) {
+    const queue *y = &m->queues[x->active[i]];
+    if (y->may_block && y != q) count_reach(y, reach_for_legacy(x, y), own, v);
+  }
+  return end_verdict(m, c, q->done_by);
+}
+
+/* What a wait for a stream has to wait for. `own_queue`: the call is work in it, from 1. */
+static weir_status judge_queue(wr_queues *m, const wr_queue_call *c, uint32_t place,
+                               uint32_t own_queue)
+{
+  const queue *q = &m->queues[place], *l = legacy_before(m, q);
+  if (q->legacy && !m->watch && is_whole(m, q->context, place + 1))
+    return judge_whole(m, c, q->context, place + 1, q->done_by, own_queue);
+  if (!q->legacy && !m->watch && !q->after.count && !(l && l->after.count))
+    return judge_stream(m, c, place, own_queue);
+  empty_set(m);
+  if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread))
+    return no_memory_to_judge();
+  return judge(m, c, q->done_by, own_queue);
 }
 
 static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
   if (!queue_of(m, c, &place)) return no_memory_to_judge();
-  empty_set(m);
-  if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
-    return no_memory_to_judge();
-  weir_status st =
-      c->act == WR_ACT_SYNC_STREAM ? judge(m, c, m->queues[place].done_by, 0) : WEIR_OK;
+  weir_status st = c->act == WR_ACT_SYNC_STREAM ? judge_queue(m, c, place, 0) : WEIR_OK;
   open_call *o = begin_call(m, c);
   o->clear_queue = place + 1;
-  return st ? st : begin_showing(m, o) ? WEIR_OK : no_memory_to_judge();
+  return st ? st : begin_showing_queue(m, o, place) ? WEIR_OK : no_memory_to_judge();
 }
 
 static int by_queue(const void *left, const void *right)
@@ -972,17 +1167,25 @@ static int by_queue(const void *left, const void *right)
   return (a->queue > b->queue) - (a->queue < b->queue);
 }
 
+/* Some queue of the context waits for what it has been kept of, so that a set has to be made. */
+static bool any_points(const wr_queues *m, const context *x)
+{
+  for (size_t i = 0; i < x->count; i++)
+    if (m->queues[x->active[i]].after.count) return true;
+  return false;
+}
+
 /* The call shows that a whole context is complete. */
 static bool begin_showing_whole(wr_queues *m, open_call *o, uint32_t of)
 {
   const context *x = &m->contexts[of];
   bool ordered = true;
   for (size_t i = 0; i < x->count; i++) {
-    const queue *q = &m->queues[x->active[i]];
+    wr_point p = whole_queue(m, x->active[i], o->thread);
     ordered &= !i || x->active[i - 1] < x->active[i];
-    if (!show_point(m, o, x->active[i], q->last, q->bytes)) return false;
+    if (!show_point(m, o, x->active[i], p.sure, p.sure_bytes)) return false;
   }
-  if (!ordered && o->shown) qsort(o->shows, o->shown, sizeof(*o->shows), by_queue);
+  if (!ordered && o->shown > 1) qsort(o->shows, o->shown, sizeof(*o->shows), by_queue);
   return true;
 }
 
@@ -990,15 +1193,16 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
-  bool whole = !m->watch && is_whole(m, of, 0), sure = whole && !m->contexts[of].open;
+  context *x = &m->contexts[of];
+  bool whole = !m->watch && is_whole(m, of, 0), alone = whole && (!x->open || !any_points(m, x));
   empty_set(m);
-  if (!sure && !add_context(m, of, c->thread, true, false)) return no_memory_to_judge();
-  int64_t by = m->contexts[of].done_by;
-  weir_status st = whole ? judge_whole(m, c, of, 0, by) : judge(m, c, by, 0);
+  if (!alone && !add_context(m, of, c->thread, true, false)) return no_memory_to_judge();
+  int64_t by = x->done_by;
+  weir_status st = whole ? judge_whole(m, c, of, 0, by, 0) : judge(m, c, by, 0);
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
   if (st) return st;
-  bool shown = sure ? begin_showing_whole(m, o, of) : begin_showing(m, o);
+  bool shown = alone ? begin_showing_whole(m, o, of) : begin_showing(m, o);
   return shown ? WEIR_OK : no_memory_to_judge();
 }
 
@@ -1034,7 +1238,7 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
   int64_t by = m->contexts[of].done_by;
-  if (!m->watch && is_whole(m, of, 0)) return judge_whole(m, c, of, 0, by);
+  if (!m->watch && is_whole(m, of, 0)) return judge_whole(m, c, of, 0, by, 0);
   empty_set(m);
   if (!add_context(m, of, c->thread, false, false)) return no_memory_to_judge();
   return judge(m, c, by, 0);
@@ -1042,30 +1246,22 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* What a call that does work waits for before it; *o NULL: it shows nothing of that at its end. */
-static weir_status wait_before(wr_queues *m, const wr_queue_call *c, uint32_t place)
-{
-  const queue *q = &m->queues[place];
-  if (q->legacy && !m->watch && is_whole(m, q->context, place + 1))
-    return judge_whole(m, c, q->context, place + 1, q->done_by);
-  empty_set(m);
-  if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread, false))
-    return no_memory_to_judge();
-  return judge(m, c, q->done_by, place + 1);
-}
-
 static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
   if (!follow_rule(m, place, c->thread, !(c->how & WR_HOW_UNSURE))) return false;
   open_call *o = begin_change(m, c, place);
   queue *q = &m->queues[place];
-  uint64_t number = ++q->last;
+  const reach before = q->now;
+  context *x = &m->contexts[q->context];
+  if (q->marked_at != x->legacy_actions) q->marked = before, q->marked_at = x->legacy_actions;
+  uint64_t number = ++q->now.last;
   o->number = number;
-  o->bytes_before = q->bytes;
-  q->bytes += c->handle;
-  q->youngest = c->id;
-  if (c->host & WR_HOST_RESULT) q->result = number;
-  if (c->host & WR_HOST_SOURCE) q->source = number;
+  o->bytes_before = before.bytes;
+  q->now.bytes += c->handle;
+  q->now.youngest = c->id;
+  if (c->host & WR_HOST_RESULT) q->now.result = number;
+  if (c->host & WR_HOST_SOURCE) q->now.source = number;
+  count_operation(tally_of(x, q), q, &before);
   note_change(m, place);
   if (m->watch) m->watch->work(m->watch->context, c, place, number);
   return activate(m, place);
@@ -1076,7 +1272,7 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
   uint32_t place = 0;
   weir_status st = WEIR_OK;
   if (!queue_of(m, c, &place)) return no_memory_to_judge();
-  if (c->how & WR_HOW_WAITS) st = wait_before(m, c, place);
+  if (c->how & WR_HOW_WAITS) st = judge_queue(m, c, place, place + 1);
   if (st) return st;
   if (c->how & WR_HOW_WAITS_BEFORE && !begin_showing_queue(m, begin_call(m, c), place))
     return no_memory_to_judge();
@@ -1088,7 +1284,7 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
   queue *q = &m->queues[place];
   q->after.any = m->contexts[q->context].any = true;
   p->peer_queue = place + 1;
-  p->peer_number = q->last;
+  p->peer_number = q->now.last;
   return WEIR_OK;
 }
 
@@ -1105,7 +1301,7 @@ static bool upset_askers(wr_queues *m, uint32_t place)
     if (!o->queue) continue;
     queue *q = &m->queues[o->queue - 1];
     q->after.any = m->contexts[q->context].any = true;
-    q->has = q->has_surely = 0;
+    q->has_surely = 0;
     for (size_t k = 0; k < q->after.count; k++)
       q->after.at[k].sure = 0, q->after.at[k].sure_bytes = 0;
     worked &= activate(m, o->queue - 1);
@@ -1131,7 +1327,7 @@ static bool record_event(wr_queues *m, const wr_queue_call *c)
   uint32_t place = 0;
   if (!queue_of(m, c, &place) || !follow_rule(m, place, c->thread, true)) return false;
   empty_set(m);
-  if (!add_queue(m, place, c->thread, true)) return false;
+  if (!add_followed(m, place, c->thread)) return false;
   begin_change(m, c, place);
   if (m->set.count) note_change(m, place);
   return capture_in_event(m, c, place + 1);
@@ -1213,12 +1409,13 @@ static void end_context(wr_queues *m, context *x, const wr_queue_call *c)
   while (x->count) {
     uint32_t place = x->active[--x->count];
     queue *q = &m->queues[place];
-    bool pending = q->last > q->done;
+    bool pending = q->now.last > q->done;
     note_retired(x, q);
     m->shown++;
-    q->done = q->last;
-    q->done_bytes = q->bytes;
+    q->done = q->now.last;
+    q->done_bytes = q->now.bytes;
     if (pending) q->done_by = x->done_by = c->id;
+    tally_of(x, q)->stale = true;
     q->after.count = 0;
     q->after.any = q->outside = q->aside = false;
     if (pending) watch_done(m, place, c->end);
