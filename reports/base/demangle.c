@@ -5,6 +5,12 @@
 
 void wr_demangler_open(wr_demangler *d)
 {
+  *d = (wr_demangler){0};
+}
+
+static void open_library(wr_demangler *d)
+{
+  d->sought = true;
   d->library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
   void *function = d->library ? dlsym(d->library, "__cxa_demangle") : NULL;
   memcpy(&d->demangle, &function, sizeof(function));
@@ -16,11 +22,12 @@ void wr_demangler_close(wr_demangler *d)
   *d = (wr_demangler){0};
 }
 
-char *wr_demangle(const wr_demangler *d, const char *name)
+char *wr_demangle(wr_demangler *d, const char *name)
 {
   int status = 0;
-  if (!name || strncmp(name, "_Z", 2) != 0 || !d->demangle) return NULL;
-  return d->demangle(name, NULL, NULL, &status);
+  if (!name || strncmp(name, "_Z", 2) != 0) return NULL;
+  if (!d->sought) open_library(d);
+  return d->demangle ? d->demangle(name, NULL, NULL, &status) : NULL;
 }
 
 /* After a bracket that `at` opens: at its end, and over all within. */

@@ -85,7 +85,7 @@ static void convert_time(const stats *x, const column *c, wr_field *cell)
   *cell = real_cell((whole ? (double)cell->whole : cell->real) / ns[x->unit], 3 * (int)x->unit);
 }
 
-static char *function_shown(const stats *x, const char *name)
+static char *function_shown(stats *x, const char *name)
 {
   char *whole = x->names == STATS_MANGLED ? NULL : wr_demangle(&x->cxx, name);
   if (!whole || x->names != STATS_BASE) return whole;
@@ -98,7 +98,7 @@ static char *function_shown(const stats *x, const char *name)
 
 /* As the report shows it: new; NULL: as it is, or out of memory. `between`: after a range's
  * text. */
-static char *kernel_name(const stats *x, const char *name, char between)
+static char *kernel_name(stats *x, const char *name, char between)
 {
   const char *mark = x->ranges ? strrchr(name, RANGE_MARK) : NULL;
   if (!mark) return function_shown(x, name);
@@ -109,7 +109,7 @@ static char *kernel_name(const stats *x, const char *name, char between)
 }
 
 /* *plain: new, to be freed, or NULL */
-static wr_field text_cell(const stats *x, const column *c, const char *text, char **plain)
+static wr_field text_cell(stats *x, const column *c, const char *text, char **plain)
 {
   *plain = c->kernel ? kernel_name(x, text, '/') : NULL;
   return (wr_field){.type = WR_FIELD_TEXT, .text = *plain ? *plain : text};
@@ -148,7 +148,7 @@ static wr_field measure_cell(const stats *x, const measure *m, const column *c)
   return whole_cell(c->from == TOTAL ? m->total : c->from == LEAST ? m->least : m->most);
 }
 
-static wr_field label_cell(const stats *x, const group *g, const column *c, char **plain)
+static wr_field label_cell(stats *x, const group *g, const column *c, char **plain)
 {
   const char *label = g->label[c->of];
   if (!label) return (wr_field){0};
@@ -304,7 +304,7 @@ static weir_status write_sum(stats *x)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static wr_field list_cell(const stats *x, sqlite3_stmt *q, int i, char **plain)
+static wr_field list_cell(stats *x, sqlite3_stmt *q, int i, char **plain)
 {
   const column *c = &x->column[i];
   const char *text;
