@@ -1,6 +1,7 @@
 /* schema.c: makes an empty trace. The SQL itself is schema.sql, linked in as text. */
 #include "reports/import/schema.h"
 #include "reports/queues/sweep.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -134,13 +135,12 @@ bool wr_db_has_table(const wr_db *db, const char *table)
 
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column)
 {
-  sqlite3_stmt *q = NULL;
-  if (wr_db_prepare(db, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", &q)) return false;
-  sqlite3_bind_text(q, 1, table, -1, SQLITE_STATIC);
-  sqlite3_bind_text(q, 2, column, -1, SQLITE_STATIC);
-  bool has = sqlite3_step(q) == SQLITE_ROW;
-  sqlite3_finalize(q);
-  return has;
+  const char *const in[] = {NULL, "main"}; /* a temporary view may stand before a table */
+  for (int i = 0; i < 2; i++)
+    if (sqlite3_table_column_metadata(db->handle, in[i], table, column, NULL, NULL, NULL, NULL,
+                                      NULL) == SQLITE_OK)
+      return true;
+  return false;
 }
 
 /* ---- a file of somebody else's --------------------------------------------------------------- */
@@ -170,40 +170,53 @@ static const char *const own_tables[] = {
     "device_idle",  "queue_full",      "idle_cause",     "asked",
     "access_set",   "access_word",     "template_access"};
 
-/* The columns of a table are the file's own, each row's as long as it is there: one that is
- * calculated could be as long as SQLite allows, in each row. */
-static weir_status check_own_table(const wr_db *db, const char *table, sqlite3_stmt *columns)
+static bool is_own_table(const char *name)
 {
-  sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
-  int code = sqlite3_step(columns);
-  bool there = sqlite3_column_int(columns, 0) > 0, calculated = sqlite3_column_int(columns, 1) > 0;
-  weir_status st = WEIR_OK;
-  if (code != SQLITE_ROW)
-    st = wr_db_fail(db, "reading");
-  else if (there && !wr_db_has_table(db, table))
-    st = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: %s is no table", db->path, table);
-  else if (calculated)
+  for (size_t i = 0; i < sizeof(own_tables) / sizeof(own_tables[0]); i++)
+    if (!sqlite3_stricmp(name, own_tables[i])) return true;
+  return false;
+}
+
+/* Where a text has a word of SQL, in large letters or small ones; NULL: nowhere. What is part of another word is none. */
+static const char *find_sql_word(const char *text, const char *word)
+{
+  size_t bytes = strlen(word);
+  for (const char *at = text; (at = strcasestr(at, word)); at++) {
+    unsigned char before = at > text ? (unsigned char)at[-1] : ' ',
+                  after = (unsigned char)at[bytes];
+    bool begins = !isalnum(before) && before != '_' && before != '$' && before < 128;
+    if (begins && !isalnum(after) && after != '_' && after != '$' && after < 128) return at;
+  }
+  return NULL;
+}
+
+/* The columns of a table are the file's own, each row's as long as it is there: one that is
+ * calculated could be as long as SQLite allows, in each row. Its SQL has an AS before what it is calculated from. */
+static weir_status check_table(void *context, sqlite3_stmt *q)
+{
+  const wr_db *db = context;
+  const char *name = (const char *)sqlite3_column_text(q, 0);
+  const char *sql = (const char *)sqlite3_column_text(q, 1);
+  const char *as_module = sql ? strcasestr(sql, "VIRTUAL") : NULL;
+  if (as_module && strcasestr(as_module, "USING"))
+    return weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has virtual tables", db->path);
+  if (!name || !sql || !is_own_table(name)) return WEIR_OK;
+  if (!wr_db_has_table(db, name))
+    return weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: %s is no table", db->path, name);
+  int64_t calculated = 0;
+  if (!find_sql_word(sql, "AS")) return WEIR_OK;
+  weir_status st = wr_db_number_of(db, "SELECT sum(hidden) FROM pragma_table_xinfo(?2, 'main')", 0,
+                                   name, &calculated);
+  if (!st && calculated)
     st = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: a column of %s is calculated", db->path,
-                   table);
-  sqlite3_reset(columns);
+                   name);
   return st;
 }
 
 weir_status wr_schema_check(const wr_db *db)
 {
-  sqlite3_stmt *columns = NULL;
-  int64_t others = 0;
-  weir_status st = wr_db_number(
-      db, "SELECT count(*) FROM main.sqlite_schema WHERE sql LIKE '%VIRTUAL%USING%'", &others);
-  if (!st && others)
-    st = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has virtual tables", db->path);
-  if (!st)
-    st = wr_db_prepare(db, "SELECT count(*), sum(hidden) FROM pragma_table_xinfo(?, 'main')",
-                       &columns);
-  for (size_t i = 0; !st && i < sizeof(own_tables) / sizeof(own_tables[0]); i++)
-    st = check_own_table(db, own_tables[i], columns);
-  sqlite3_finalize(columns);
-  return st;
+  return wr_db_each(db, "SELECT name, sql FROM main.sqlite_schema WHERE type IN ('table', 'view')",
+                    check_table, (void *)(uintptr_t)db);
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */

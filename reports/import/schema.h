@@ -66,7 +66,8 @@ void wr_db_distrust(const wr_db *db);
  * calculated columns, which have no end that the file's size sets. Errors: ECORRUPT. */
 weir_status wr_schema_check(const wr_db *db);
 
-/* Whether a table of the trace has a column: one of an older Weir may lack what came later. */
+/* Whether a table, no view, of the trace has a column: one of an older Weir may lack what came
+ * later. */
 bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 
 /* Whether blocks can be a graph's (block_row.work), as in all but older traces. */
