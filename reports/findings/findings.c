@@ -1137,10 +1137,18 @@ static weir_status find_big_blocks(search *x)
   return any ? wr_big_blocks_open(&x->big, x->calls, duration, limits) : WEIR_OK;
 }
 
+/* What rules may read besides the trace. Views are made for a user's rules: Weir's own go by
+ * templates. */
+static weir_status make_views(search *x)
+{
+  if (!x->settings->rules) return wr_schema_stand_ins(x->db);
+  weir_status s = wr_schema_kind_views(x->db);
+  return s ? s : wr_schema_streams_view(x->db);
+}
+
 static weir_status prepare_search(search *x)
 {
-  weir_status s = wr_schema_kind_views(x->db);
-  if (!s) s = wr_schema_streams_view(x->db);
+  weir_status s = make_views(x);
   if (!s) s = find_waits(x);
   if (!s) s = find_options(x);
   if (!s) s = find_limits(x);

@@ -423,7 +423,7 @@ static const struct {
      " number, address); CREATE TEMP TABLE template_access(template, number);"},
     {"name", "string", "CREATE TEMP VIEW name AS SELECT *, NULL AS string FROM main.name"}};
 
-static weir_status stand_in_for_absent(const wr_db *db)
+weir_status wr_schema_stand_ins(const wr_db *db)
 {
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < sizeof(absent) / sizeof(absent[0]); i++)
@@ -477,14 +477,14 @@ static weir_status create_temporary(const wr_db *db, const char *at, const char 
 /* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
 weir_status wr_schema_nsys_views(const wr_db *db)
 {
-  weir_status st = stand_in_for_absent(db);
+  weir_status st = wr_schema_stand_ins(db);
   const char *at = strstr(wr_schema_sql, "\nCREATE TABLE ENUM_CUDA_MEMCPY_OPER");
   return st ? st : create_temporary(db, at, wr_schema_sql + strlen(wr_schema_sql));
 }
 
 weir_status wr_schema_kind_views(const wr_db *db)
 {
-  weir_status st = stand_in_for_absent(db);
+  weir_status st = wr_schema_stand_ins(db);
   const char *at = strstr(wr_schema_sql, "\nCREATE VIEW call(");
   return st ? st
             : create_temporary(db, at, strstr(wr_schema_sql, "\n-- ---- Nsight Systems' names"));

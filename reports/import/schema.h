@@ -107,8 +107,11 @@ weir_status wr_schema_blocks(const wr_db *db);
 /* Nsight's names as temporary tables and views over the trace, all but StringIds. */
 weir_status wr_schema_nsys_views(const wr_db *db);
 
-/* The views by kind (copy, allocation, ...) as temporary ones over the trace; of places they know
- * nothing. */
+/* Makes empty temporary tables in place of those that a trace of an older Weir has not. */
+weir_status wr_schema_stand_ins(const wr_db *db);
+
+/* The views by kind (copy, allocation, ...) as temporary ones over the trace, with the stand-ins; of
+ * places they know nothing. */
 weir_status wr_schema_kind_views(const wr_db *db);
 
 /* The temporary view several_streams(process, device): where work is in more than one stream. A
