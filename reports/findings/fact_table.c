@@ -1,6 +1,6 @@
 /* fact_table.c: see fact_table.h. A table has no index, but for those that begin with an id: by that
- * one row is found. The module makes tables of this connection's alone: a schema in a trace that
- * names it gets none. */
+ * one row is found. A fact is a module of its name (an eponymous virtual table), which costs next to
+ * nothing until a statement names it. */
 #include "reports/findings/fact_table.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "reports/base/util.h"
 #include "reports/import/run_log.h"
 
-#define MODULE "weir_fact"
 enum { BY_ID = 1 };
 
 typedef struct fact_spec {
@@ -81,22 +80,26 @@ static int code_of(weir_status s)
   return !s ? SQLITE_OK : s == WEIR_ENOMEM ? SQLITE_NOMEM : SQLITE_IOERR;
 }
 
-/* argv: module, database, table, number of the fact. */
-static int connect_fact(sqlite3 *db, void *tables, int argc, const char *const *argv,
+/* argv: module, database, table. One that SQLite makes of a module by itself has the module's name; one that was made is
+ * temporary. */
+static int connect_fact(sqlite3 *db, void *module, int argc, const char *const *argv,
                         sqlite3_vtab **out, char **error)
 {
   char sql[160];
-  unsigned long fact = argc == 4 ? strtoul(argv[3], NULL, 10) : WR_FACTS;
-  if (fact >= WR_FACTS || strcmp(argv[1], "temp") != 0) {
+  const wr_fact_module *m = module;
+  bool named = argc == 3 && !strcmp(argv[2], specs[m->fact].name);
+  if (!named || (m->made && strcmp(argv[1], "temp") != 0)) {
     *error = sqlite3_mprintf("a fact of no trace");
     return SQLITE_ERROR;
   }
-  (void)snprintf(sql, sizeof(sql), "CREATE TABLE x(%s)", specs[fact].columns);
+  (void)snprintf(sql, sizeof(sql), "CREATE TABLE x(%s)", specs[m->fact].columns);
+  m->tables->declaring = true;
   int code = sqlite3_declare_vtab(db, sql);
+  m->tables->declaring = false;
   if (code != SQLITE_OK) return code;
   fact_table *t = sqlite3_malloc(sizeof(*t));
   if (!t) return SQLITE_NOMEM;
-  *t = (fact_table){.spec = &specs[fact], .pack = &((wr_fact_tables *)tables)->pack[fact]};
+  *t = (fact_table){.spec = &specs[m->fact], .pack = &m->tables->pack[m->fact]};
   *out = &t->base;
   return SQLITE_OK;
 }
@@ -184,42 +187,75 @@ static int fact_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *rowid)
   return SQLITE_OK;
 }
 
-static const sqlite3_module module = {.xCreate = connect_fact,
-                                      .xConnect = connect_fact,
-                                      .xBestIndex = plan_fact,
-                                      .xDisconnect = disconnect_fact,
-                                      .xDestroy = disconnect_fact,
-                                      .xOpen = open_cursor,
-                                      .xClose = close_cursor,
-                                      .xFilter = filter_fact,
-                                      .xNext = next_fact,
-                                      .xEof = at_end,
-                                      .xColumn = fact_column,
-                                      .xRowid = fact_rowid};
+#define FACT_FUNCTIONS                                                                             \
+  .xConnect = connect_fact, .xBestIndex = plan_fact, .xDisconnect = disconnect_fact,               \
+  .xOpen = open_cursor, .xClose = close_cursor, .xFilter = filter_fact, .xNext = next_fact,        \
+  .xEof = at_end, .xColumn = fact_column, .xRowid = fact_rowid
+
+/* Without xCreate a module is a table of its name, which SQLite makes when a statement first names it. */
+static const sqlite3_module functions = {FACT_FUNCTIONS};
+static const sqlite3_module making_functions = {FACT_FUNCTIONS, .xCreate = connect_fact,
+                                                .xDestroy = disconnect_fact};
+
+/* A table of the trace that has a fact's name would be found before the fact. */
+static weir_status take_table_name(void *context, sqlite3_stmt *q)
+{
+  wr_fact_tables *t = context;
+  const char *name = (const char *)sqlite3_column_text(q, 0);
+  for (int i = 0; name && i < WR_FACTS; i++)
+    if (!sqlite3_stricmp(name, specs[i].name)) t->module[i].made = true;
+  return WEIR_OK;
+}
+
+static weir_status make_table(wr_fact_tables *t, const wr_db *db, int fact)
+{
+  wr_fact_module *m = &t->module[fact];
+  const char *name = specs[fact].name;
+  char sql[96];
+  *m = (wr_fact_module){.fact = fact, .tables = t, .made = m->made};
+  if (sqlite3_create_module(db->handle, name, m->made ? &making_functions : &functions, m))
+    return wr_db_fail(db, "opening");
+  (void)snprintf(sql, sizeof(sql), "CREATE VIRTUAL TABLE temp.%s USING %s", name, name);
+  return m->made ? wr_db_exec(db, sql) : WEIR_OK;
+}
 
 weir_status wr_fact_make_tables(wr_fact_tables *t, const wr_db *db)
 {
-  weir_status s = WEIR_OK;
-  if (sqlite3_create_module(db->handle, MODULE, &module, t) != SQLITE_OK)
-    return wr_db_fail(db, "opening");
-  t->made = db->handle;
-  for (int i = 0; !s && i < WR_FACTS; i++) {
-    char sql[80];
-    (void)snprintf(sql, sizeof(sql), "CREATE VIRTUAL TABLE temp.%s USING " MODULE "(%d)",
-                   specs[i].name, i);
-    s = wr_db_exec(db, sql);
-  }
+  t->db = db->handle;
+  weir_status s =
+      wr_db_each(db, "SELECT name FROM main.sqlite_schema WHERE type IN ('table', 'view')",
+                 take_table_name, t);
+  for (int i = 0; !s && i < WR_FACTS; i++)
+    s = make_table(t, db, i);
   return s;
+}
+
+bool wr_fact_rows(const wr_fact_tables *t, const char *name, size_t *rows)
+{
+  for (int i = 0; i < WR_FACTS; i++)
+    if (!strcmp(name, specs[i].name)) {
+      *rows = (size_t)t->pack[i].rows;
+      return true;
+    }
+  return false;
+}
+
+bool wr_fact_is_table(const wr_fact_tables *t, const char *name)
+{
+  for (int i = 0; name && i < WR_FACTS; i++)
+    if (t->module[i].tables && !t->module[i].made && !sqlite3_stricmp(name, specs[i].name))
+      return true;
+  return false;
 }
 
 void wr_fact_close(wr_fact_tables *t)
 {
-  for (int i = 0; t->made && i < WR_FACTS; i++) {
-    char sql[48];
+  for (int i = 0; t->db && i < WR_FACTS; i++) {
+    char sql[64];
     (void)snprintf(sql, sizeof(sql), "DROP TABLE IF EXISTS temp.%s", specs[i].name);
-    (void)sqlite3_exec(t->made, sql, NULL, NULL, NULL);
+    if (t->module[i].made) (void)sqlite3_exec(t->db, sql, NULL, NULL, NULL);
+    if (t->module[i].tables) (void)sqlite3_create_module(t->db, specs[i].name, NULL, NULL);
   }
-  if (t->made) (void)sqlite3_create_module(t->made, MODULE, NULL, NULL);
   wr_fact_empty(t);
   free(t->beside);
   *t = (wr_fact_tables){0};

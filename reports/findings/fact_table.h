@@ -74,10 +74,19 @@ WR_FACT_MAP(WR_FACT_ROW, WR_FACT_NULL_ROW)
 #undef WR_FACT_ROW
 #undef WR_FACT_NULL_ROW
 
+typedef struct wr_fact_module { /* a fact as a table of SQLite's */
+  int fact;
+  struct wr_fact_tables *tables; /* borrowed: what it is in; NULL: it is no table yet */
+  bool made;                     /* by CREATE VIRTUAL TABLE: the trace has a table of that name */
+} wr_fact_module;
+
 typedef struct wr_fact_tables {
   wr_pack pack[WR_FACTS];
-  char *beside;  /* owned: begin of the names of their files */
-  sqlite3 *made; /* the tables are there */
+  char *beside; /* owned: begin of the names of their files */
+  wr_fact_module module[WR_FACTS];
+  sqlite3 *db; /* whose tables they are; NULL: not yet */
+  bool
+      declaring; /* a fact's columns: what SQLite asks the authorizer meanwhile is no statement's */
 } wr_fact_tables;
 
 /* Errors: ENOMEM. */
@@ -93,8 +102,15 @@ weir_status wr_fact_add_null(wr_fact_tables *t, wr_fact table, const int64_t *ro
 /* Forgets all rows. */
 void wr_fact_empty(wr_fact_tables *t);
 
-/* Makes the temporary tables, once all rows are there; `t` stays where it is until they are closed.
+/* Makes tables of them, once all rows are there; `t` stays where it is until they are closed.
  * Errors: ENOMEM, EIO. */
 weir_status wr_fact_make_tables(wr_fact_tables *t, const wr_db *db);
+
+/* How many rows the fact of that name has; false: there is none of that name. */
+bool wr_fact_rows(const wr_fact_tables *t, const char *name, size_t *rows);
+
+/* Whether SQLite finds a fact by that name, as a table that it says is `main`'s: there is no
+ * other. */
+bool wr_fact_is_table(const wr_fact_tables *t, const char *name);
 
 #endif

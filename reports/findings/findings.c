@@ -894,6 +894,7 @@ static const char *lacking(search *x, const wr_rule *rule, char name[64])
     if (!has && !sqlite3_table_column_metadata(x->db->handle, "temp", name, NULL, NULL, NULL, NULL,
                                                NULL, NULL))
       has = true;
+    has = has || wr_fact_is_table(&x->facts.tables, name);
     if (!has) return name;
   }
   return NULL;
@@ -1421,7 +1422,8 @@ static weir_status begin_search(search **out, wr_findings *f, const wr_events *e
   search *x = *out = calloc(1, sizeof(*x));
   if (!x) return wr_db_out_of_memory(db);
   *x = (search){.f = f, .db = db, .settings = settings, .calls = events, .with_model = with_model};
-  x->guard = (wr_guard){.stop = settings->stop, .tick = show_progress, .tick_context = x};
+  x->guard = (wr_guard){
+      .facts = &x->facts.tables, .stop = settings->stop, .tick = show_progress, .tick_context = x};
   return prepare_search(x);
 }
 

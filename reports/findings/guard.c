@@ -57,6 +57,7 @@ static int may(void *context, int action, const char *a, const char *b, const ch
 {
   wr_guard *g = context;
   (void)through;
+  if (!g->raised || (g->facts && g->facts->declaring)) return SQLITE_OK;
   switch (action) {
   case SQLITE_SELECT:
   case SQLITE_RECURSIVE:
@@ -66,6 +67,7 @@ static int may(void *context, int action, const char *a, const char *b, const ch
   case SQLITE_READ:
     if (!database || !strcmp(database, "temp")) return SQLITE_OK;
     if (!strcmp(database, "main") && hash_map_get(&g->tables, hash_name(a))) return SQLITE_OK;
+    if (g->facts && wr_fact_is_table(g->facts, a)) return SQLITE_OK;
     return refuse(g, "read", a);
   default:
     return refuse(g, "do anything but read", NULL);
@@ -122,9 +124,9 @@ static void *watch_statement(void *context)
 {
   wr_guard *g = context;
   pthread_mutex_lock(&g->lock);
-  while (!g->lowered) {
+  while (!g->ended) {
     wait_for_end(g);
-    if (g->lowered || g->paused || g->late || now_of(g->clock) <= g->end) continue;
+    if (g->ended || g->paused || g->late || now_of(g->clock) <= g->end) continue;
     g->late = true;
     sqlite3_interrupt(g->db->handle);
   }
@@ -200,7 +202,7 @@ static weir_status start_watchdog(wr_guard *g)
   pthread_mutex_init(&g->lock, NULL);
   pthread_cond_init(&g->changed, &monotonic);
   pthread_condattr_destroy(&monotonic);
-  g->lowered = g->late = false;
+  g->ended = g->late = false;
   g->paused = true; /* until it has a time */
   sigset_t all, was;
   sigfillset(&all);
@@ -208,52 +210,66 @@ static weir_status start_watchdog(wr_guard *g)
   int error = pthread_getcpuclockid(pthread_self(), &g->clock);
   if (!error) error = pthread_create(&g->watchdog, NULL, watch_statement, g);
   pthread_sigmask(SIG_SETMASK, &was, NULL);
-  if (error) return weir_fail_errno(WEIR_EIO, error, "running a rule: no thread");
-  g->raised = true;
-  return WEIR_OK;
+  g->watched = !error;
+  if (!error) return WEIR_OK;
+  pthread_cond_destroy(&g->changed);
+  pthread_mutex_destroy(&g->lock);
+  return weir_fail_errno(WEIR_EIO, error, "running a rule: no thread");
+}
+
+/* The authorizer stays from the first raising on: with each change of it SQLite prepares all
+ * statements anew. */
+static weir_status start_guard(wr_guard *g)
+{
+  weir_status s = wr_db_each(g->db,
+                             "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
+                             " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+                             add_table, g);
+  if (!s) s = start_watchdog(g);
+  if (s)
+    hash_map_free(&g->tables);
+  else
+    sqlite3_set_authorizer(g->db->handle, may, g);
+  return s;
 }
 
 weir_status wr_guard_raise(wr_guard *g, const wr_db *db)
 {
-  weir_status s = WEIR_OK;
   g->db = db;
-  if (!g->tables.count)
-    s = wr_db_each(db,
-                   "SELECT name FROM main.sqlite_schema WHERE type = 'table'"
-                   " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-                   add_table, g);
-  if (s) wr_guard_free(g);
-  if (!s) s = start_watchdog(g);
+  weir_status s = g->watched ? WEIR_OK : start_guard(g);
   if (s) return s;
   g->heap_at = sqlite3_memory_used() + ((int64_t)WR_GUARD_HEAP_MIB << 20);
   (void)sqlite3_memory_highwater(1);
   set_limits(g);
-  sqlite3_set_authorizer(db->handle, may, g);
+  g->raised = true;
   sqlite3_progress_handler(db->handle, INSTRUCTIONS, out_of_time, g);
   return WEIR_OK;
 }
 
-static void end_watchdog(wr_guard *g)
-{
-  pthread_mutex_lock(&g->lock);
-  g->lowered = true;
-  pthread_cond_signal(&g->changed);
-  pthread_mutex_unlock(&g->lock);
-  pthread_join(g->watchdog, NULL);
-  pthread_cond_destroy(&g->changed);
-  pthread_mutex_destroy(&g->lock);
-  restore_limits(g);
-  g->raised = false;
-}
-
 void wr_guard_lower(wr_guard *g)
 {
-  if (g->raised) end_watchdog(g);
-  if (g->db) sqlite3_set_authorizer(g->db->handle, NULL, NULL);
-  if (g->db) sqlite3_progress_handler(g->db->handle, 0, NULL, NULL);
+  if (!g->raised) return;
+  pthread_mutex_lock(&g->lock);
+  g->paused = true;
+  pthread_mutex_unlock(&g->lock);
+  restore_limits(g);
+  sqlite3_progress_handler(g->db->handle, 0, NULL, NULL);
+  g->raised = false;
 }
 
 void wr_guard_free(wr_guard *g)
 {
+  wr_guard_lower(g);
+  if (g->watched) {
+    pthread_mutex_lock(&g->lock);
+    g->ended = true;
+    pthread_cond_signal(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+    pthread_join(g->watchdog, NULL);
+    pthread_cond_destroy(&g->changed);
+    pthread_mutex_destroy(&g->lock);
+    sqlite3_set_authorizer(g->db->handle, NULL, NULL);
+  }
+  g->watched = false;
   hash_map_free(&g->tables);
 }

@@ -1,7 +1,7 @@
 /* guard.h: a rule's SELECT runs, and can do nothing else.
  *
- * While the guard is up, statements of the connection may read the trace's own tables and the
- * temporary tables and views of this connection, and call functions; no pragma, no attached file,
+ * While the guard is up, statements of the connection may read the trace's own tables, the facts and
+ * the temporary tables and views of this connection, and call functions; no pragma, no attached file,
  * nothing that writes, no view and no virtual table of the trace's, which in an untrusted file
  * could be anything. A statement is ended when its time is over: the processor's, which is the same
  * on a machine that others use.
@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include "core/base/map.h"
+#include "reports/findings/fact_table.h"
 #include "reports/import/schema.h"
 
 enum {
@@ -25,18 +26,20 @@ enum {
 };
 
 typedef struct wr_guard {
-  const wr_db *db; /* borrowed */
-  hash_map tables; /* hashes of the names of the trace's tables */
+  const wr_db *db;             /* borrowed */
+  const wr_fact_tables *facts; /* borrowed; NULL: none */
+  hash_map tables;             /* hashes of the names of the trace's tables */
   /* Of the thread that runs the statement and of the watchdog: */
   pthread_mutex_t lock;
-  pthread_cond_t changed; /* `end`, `paused` or `lowered` */
+  pthread_cond_t changed; /* `end`, `paused` or `ended` */
   int64_t end;            /* of the statement's time, of `clock`, ns */
   bool late;              /* it was over */
   bool paused;            /* what goes on is not the statement's */
-  bool lowered;           /* the watchdog ends */
+  bool ended;             /* the watchdog ends */
   /* Of the thread that runs the statement: */
   pthread_t watchdog;
-  bool raised;     /* there is a watchdog, the limits are in force */
+  bool watched;    /* there is a watchdog: from the first raising on, paused while lowered */
+  bool raised;     /* the limits are in force */
   clockid_t clock; /* its processor time */
   int64_t paused_at;
   int functions;                  /* that the statement calls */
