@@ -900,6 +900,42 @@ static const char *lacking(search *x, const wr_rule *rule, char name[64])
   return NULL;
 }
 
+/* Whether a fact, a table of the trace or a temporary one is there and has no row. */
+static weir_status is_empty(search *x, const char *name, bool *empty)
+{
+  int64_t any = 1;
+  size_t rows = 0;
+  if (wr_fact_rows(&x->facts.tables, name, &rows)) {
+    *empty = !rows;
+    return WEIR_OK;
+  }
+  bool temporary = !sqlite3_table_column_metadata(x->db->handle, "temp", name, NULL, NULL, NULL,
+                                                  NULL, NULL, NULL);
+  if (!temporary && !wr_db_has_table(x->db, name)) return WEIR_OK;
+  char *sql =
+      wr_format("SELECT EXISTS(SELECT 1 FROM %s.\"%s\")", temporary ? "temp" : "main", name);
+  weir_status s = sql ? wr_db_number(x->db, sql, &any) : no_memory(x);
+  free(sql);
+  *empty = !any;
+  return s;
+}
+
+/* *any: false: a table without whose rows the rule finds nothing has none. */
+static weir_status has_rule_rows(search *x, const wr_rule *rule, bool *any)
+{
+  weir_status s = WEIR_OK;
+  for (const char *at = rule->rows ? rule->rows : ""; !s && *any && *at;) {
+    char name[64];
+    bool empty = false;
+    size_t n = strcspn(at, " ");
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), at);
+    at += n + strspn(at + n, " ");
+    s = is_empty(x, name, &empty);
+    *any = !empty;
+  }
+  return s;
+}
+
 /* *any: false: no call of the trace can be what the rule finds. */
 static weir_status has_calls(search *x, const wr_rule *rule, bool *any)
 {
@@ -947,7 +983,8 @@ static weir_status run_rule(search *x, const wr_rule *rule)
     return not_judged(x, rule, why);
   }
   bool any = true, declined = false;
-  weir_status s = rule->judge && !rule->calls ? WEIR_OK : run_sql(x, rule, !rule->judge, &any);
+  weir_status s = has_rule_rows(x, rule, &any);
+  if (!s && any && (rule->calls || !rule->judge)) s = run_sql(x, rule, !rule->judge, &any);
   if (!s && any && rule->judge) s = run_judge(x, rule, &declined);
   if (!s && declined && rule->sql[strspn(rule->sql, " \n\r\t")]) s = run_sql(x, rule, true, &any);
   forget_groups(x);

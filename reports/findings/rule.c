@@ -128,8 +128,9 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
   const struct {
     const char *key;
     char **to;
-  } texts[] = {{"title", &r->title},     {"fix", &r->fix},     {"needs", &r->needs},
-               {"decides", &r->decides}, {"judge", &r->judge}, {"id", &r->id}};
+  } texts[] = {{"title", &r->title}, {"fix", &r->fix},         {"needs", &r->needs},
+               {"rows", &r->rows},   {"decides", &r->decides}, {"judge", &r->judge},
+               {"id", &r->id}};
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
     if (!strcmp(key, texts[i].key)) return take_text(texts[i].to, value);
   int n = 0;
@@ -212,6 +213,8 @@ static weir_status check_rule(const wr_rule *r)
   if (!good_id(r->id))
     return weir_fail(WEIR_EINVAL, "%s: id '%s' is not of small letters, digits and '-'",
                      rule_name(r), r->id);
+  if (r->rows && strspn(r->rows, "abcdefghijklmnopqrstuvwxyz_ ") != strlen(r->rows))
+    return weir_fail(WEIR_EINVAL, "%s: rows cannot be '%s'", rule_name(r), r->rows);
   bool select = r->sql[strspn(r->sql, " \n\r\t")];
   if (!select && !r->judge) return weir_fail(WEIR_EINVAL, "%s has no SELECT", rule_name(r));
   return WEIR_OK;
@@ -226,6 +229,7 @@ static void rule_free(wr_rule *r)
   free(r->title);
   free(r->fix);
   free(r->needs);
+  free(r->rows);
   free(r->prove);
   free(r->decides);
   free(r->calls);

@@ -16,6 +16,8 @@
  *                                       and the run gains at least that; always: with them, too
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- needs: wait_detail               tables without which it cannot judge
+ *   -- rows: storm                      tables, facts too, of which one without rows leaves nothing to
+ *                                       find: then neither the SELECT nor the judge is run
  *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
  *   -- prove: strict staging            how Weir itself can do without it: mode, reroutes
  *   -- calls: t.kind = $COPY            condition on rows of template: where none is so, no call of
@@ -48,7 +50,7 @@ typedef struct wr_threshold {
 
 typedef struct wr_rule { /* all texts are owned */
   char *file;            /* the user's, or NULL: one of Weir's */
-  char *id, *title, *fix, *needs, *calls, *sql;
+  char *id, *title, *fix, *needs, *rows, *calls, *sql;
   char *judge;   /* NULL: its rows are found by `sql` */
   char *prove;   /* NULL: Weir cannot remove it */
   char *decides; /* NULL: nothing */

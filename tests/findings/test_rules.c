@@ -101,6 +101,39 @@ START_TEST(a_rule_is_not_run_where_no_call_is_of_its_kinds)
 }
 END_TEST
 
+/* Of a fact, of a table of the trace. What is no table is not asked for rows. */
+START_TEST(a_rule_is_not_run_where_a_table_has_no_rows)
+{
+#define BAD "SELECT abs(-9223372036854775808) AS event\n"
+  static const char *const not_run[] = {"-- rows: storm\n" BAD, "-- rows: graph_change\n" BAD,
+                                        "-- rows: event_row storm\n" BAD,
+                                        "-- rows: storm\n-- judge: unused-allocation\n"};
+  for (size_t i = 0; i < sizeof not_run / sizeof *not_run; i++)
+    ck_assert_ptr_null(strstr(judge_with(0, not_run[i])->out, "A rule of mine"));
+  refused("-- rows: event_row template_use\n" BAD, "overflow");
+  refused("-- rows: copy\n" BAD, "overflow");
+  refused("-- rows: nothing\n" BAD, "overflow");
+  refused("-- rows: storm\"\n" BAD, "rows cannot be 'storm\"'");
+#undef BAD
+}
+END_TEST
+
+/* As a user's own, which fail where Weir's would not be judged, and without what leaves them out. */
+START_TEST(all_selects_of_weirs_can_be_prepared)
+{
+  sh_status(
+      0,
+      "rm -f rules/own.sql; for f in $(ls $WEIR_SOURCE/reports/findings/rules); do"
+      " awk '/^-- (rows|calls): /{left = 1; next} left && /^--   /{next} {left = 0} 1'"
+      " $WEIR_SOURCE/reports/findings/rules/$f >rules/$f; done; test $(ls rules | wc -l) -gt 50");
+  sh_status(0, "$WEIR report findings --rules rules t.db");
+  sh_status(0, "sed -i 's/FROM reread/FROM unread_by_nobody/' rules/04-redundant-read-back.sql");
+  ck_assert(strstr(sh_status(1, "$WEIR report findings --rules rules t.db")->err,
+                   "no such table: unread_by_nobody"));
+  sh_status(0, "rm -rf rules && mkdir rules");
+}
+END_TEST
+
 START_TEST(an_interrupt_ends_a_report_and_leaves_no_file)
 {
   FILE *f = fopen("rules/own.sql", "w");
@@ -224,6 +257,8 @@ int main(void)
   tcase_add_test(t, a_rule_with_the_id_of_weirs_takes_its_place);
   tcase_add_test(t, a_report_names_the_pages_of_what_it_found);
   tcase_add_test(t, a_rule_is_not_run_where_no_call_is_of_its_kinds);
+  tcase_add_test(t, a_rule_is_not_run_where_a_table_has_no_rows);
+  tcase_add_test(t, all_selects_of_weirs_can_be_prepared);
   tcase_add_test(t, an_interrupt_ends_a_report_and_leaves_no_file);
   tcase_add_test(t, a_rule_of_ones_own_may_name_a_judge);
   tcase_add_test(t, a_rule_may_read_and_nothing_else);

@@ -5,6 +5,7 @@
 -- certainty: possible
 -- threshold: min_times 16 times
 -- decides: weir run --hash
+-- rows: repeated_copy
 -- calls: t.kind = $COPY AND t.copy = $H2D AND t.src_mem IN ($PAGEABLE, $PINNED, $HOST)
 -- fix: Run 'weir run --hash', which decides: where the bytes are the same each time, copy them once before
 --      the loop and keep them on the device; where they are not, nothing is wasted.

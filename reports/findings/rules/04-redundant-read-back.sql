@@ -6,6 +6,7 @@
 -- mostly: 25
 -- threshold: min_bytes 1024 bytes
 -- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays
+-- rows: reread
 -- fix: Keep what the first copy brought: no kernel, graph, copy or memset came between.
 SELECT r.event AS event, r.template AS template, r.duration AS cost_ns,
        min(r.duration, :own + r.bytes) AS saving_ns, r.bytes AS bytes, r.earlier AS related,

@@ -8,6 +8,7 @@
 -- threshold: pageable 10 bytes a ns, where no copy of the run had nothing to wait for
 -- prove: strict staging
 -- needs: wait_detail
+-- rows: pageable_copy
 -- calls: t.kind = $COPY AND t.flags & $ASYNC AND $PAGEABLE IN (t.mem, t.src_mem) AND t.copy IN ($H2D, $D2H)
 -- fix: Allocate the host buffer with cudaMallocHost(), or pin it once with cudaHostRegister(), so that
 --      the copy runs while the host goes on; 'weir run' stages such copies of 1 MiB and more.

@@ -5,6 +5,7 @@
 -- certainty: possible
 -- threshold: min_bytes 65536 bytes
 -- threshold: link 25 bytes a ns
+-- rows: turned_copy
 -- calls: t.kind = $COPY AND t.copy IN ($H2D, $D2H) AND t.flags & ($ASYNC | $CAPTURED | $BATCH) = $ASYNC
 --        AND $PINNED IN (t.mem, t.src_mem)
 -- fix: Put one direction into a second stream: the copies are of different memory, and a device copies

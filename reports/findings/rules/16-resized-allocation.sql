@@ -9,6 +9,7 @@
 -- threshold: next 4 events from the free to the allocation
 -- threshold: free_cost 4 allocations, what the free of a block takes by itself at most
 -- threshold: life 20 times what it saves, in which a block that lives longer may well be one of its own
+-- rows: resized
 -- fix: Allocate it once for the largest size and use a part of it, or in sizes rounded up; only what is larger needs a
 --      new block.
 WITH place AS MATERIALIZED (

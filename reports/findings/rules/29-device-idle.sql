@@ -5,6 +5,7 @@
 -- certainty: possible
 -- threshold: min_ns 1000000 ns
 -- needs: device_gap
+-- rows: device_gap
 -- fix: Queue the work before the host turns to other things: launch ahead, copy with
 --      cudaMemcpyAsync(), and wait with an event for what is needed alone.
 SELECT w.event AS event, g."end" - g.start AS cost_ns, g.device AS device,

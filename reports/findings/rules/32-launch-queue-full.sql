@@ -6,6 +6,7 @@
 -- threshold: min_ns 20000 ns
 -- threshold: min_times 8 such launches of a stream
 -- threshold: min_sum 1000000 ns in them: their number by the median
+-- rows: deep_launch
 -- calls: t.kind = $LAUNCH
 -- fix: Make the kernels larger, or launch many of them as one graph; the device is busy meanwhile, so
 --      that only a host with other work gains.

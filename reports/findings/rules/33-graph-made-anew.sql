@@ -5,6 +5,7 @@
 -- certainty: certain
 -- often: 4
 -- threshold: min_times 4 times
+-- rows: graph_change
 -- fix: Keep the executable graph and launch it again; where only parameters change, change them with
 --      cudaGraphExecUpdate().
 WITH made AS (

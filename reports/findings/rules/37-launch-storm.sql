@@ -11,6 +11,7 @@
 -- threshold: long 50000 ns a launch, of a kernel of few threads
 -- threshold: few 16384 threads
 -- threshold: idle 25 percent of the time, in which the device did none of it
+-- rows: storm
 -- calls: t.kind = $LAUNCH
 -- fix: Put the loop into the kernel, or capture the launches once as a graph and launch that: each launch takes
 --      some microseconds of the host and of the device, whatever the kernel does.

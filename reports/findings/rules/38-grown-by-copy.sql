@@ -6,6 +6,7 @@
 -- threshold: min_times 8 times at one place
 -- threshold: growth 40 percent by which the block grows: by more, as by doubling, it is copied seldom
 -- threshold: free_cost 4 allocations, what the free of a block takes by itself at most
+-- rows: grown
 -- calls: t.kind = $COPY AND t.copy = $D2D
 -- fix: Allocate for the most at once, or double the block each time, so that few copies are made; cuMemAddressReserve()
 --      with cuMemMap() lets a block grow where it is.

@@ -6,6 +6,7 @@
 -- decides: weir run --device-times=all
 -- threshold: min_times 16 times, of the same two blocks at one place
 -- threshold: launches 8 launches of the process a copy, at most
+-- rows: whole_copy
 -- calls: t.kind = $COPY AND t.copy = $D2D
 -- fix: Where the copy only makes the new state the old one, exchange the two pointers: both blocks stay where they are.
 WITH queued AS MATERIALIZED (

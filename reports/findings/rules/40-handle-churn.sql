@@ -6,6 +6,7 @@
 -- often: 4
 -- threshold: min_pairs 16 times
 -- prove: strict events,streams
+-- rows: handle_pair
 -- fix: Make them once and keep them: each can serve any number of times.
 SELECT p.made AS event, p.template, p.made_ns + p.ended_ns AS cost_ns, p.ended AS related,
        t.flags & $CACHED <> 0 AS removed

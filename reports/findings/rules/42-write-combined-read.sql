@@ -5,6 +5,7 @@
 -- certainty: likely
 -- threshold: min_bytes 1024 bytes
 -- threshold: read 5 ns a byte that the host reads of write-combined memory: no cache holds it
+-- rows: combined_read
 -- calls: t.kind = $COPY AND t.copy = $D2H
 -- fix: Allocate it with cudaHostAllocDefault: write-combined memory is for what the host writes alone, and
 --      reads of it take a hundred times as long.

@@ -5,6 +5,7 @@
 -- certainty: likely
 -- threshold: min_times 64 times by one thread
 -- threshold: clock 20 ns a call, what measuring it adds
+-- rows: device_turn
 -- fix: Group the work by device: make each current once a step, then launch, copy and record all that is for it.
 WITH turn AS MATERIALIZED (
   SELECT d.event, d.next, d.template, d.duration, t.thread, count(*) OVER (PARTITION BY t.thread) AS times

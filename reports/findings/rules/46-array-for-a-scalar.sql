@@ -7,6 +7,7 @@
 -- threshold: min_share 10 percent of the copies of that place
 -- threshold: link 25 bytes a ns
 -- threshold: pageable 10 bytes a ns
+-- rows: brief_result
 -- calls: t.kind = $COPY AND t.copy = $D2H
 -- fix: Copy what the host looks at alone: the element, or the sum that a kernel makes of the others.
 WITH brief AS MATERIALIZED (

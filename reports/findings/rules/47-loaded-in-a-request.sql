@@ -6,6 +6,7 @@
 -- threshold: min_steps 8 times
 -- threshold: most 16 loads
 -- threshold: events 4096 events after the load, in which the steps are looked for
+-- rows: code_loaded
 -- calls: t.kind = $CALL AND t.api IN (SELECT id FROM api WHERE name GLOB 'cuModuleLoad*' OR name GLOB 'cuLibraryLoad*')
 -- fix: Load it before the first step, or run one step ahead of those that somebody waits for: the run takes as
 --      long as before, its first answer does not.

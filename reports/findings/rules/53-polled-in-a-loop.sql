@@ -8,6 +8,7 @@
 -- threshold: min_share 60 percent of the time in the questions, where other threads make the gaps longer
 -- threshold: min_ns 1000000 ns of one wait
 -- threshold: min_total 50000000 ns of all at a place
+-- rows: polled
 -- calls: t.kind = $WAIT AND t.copy = $QUERY
 -- fix: Wait with cudaEventSynchronize() for an event made with cudaEventBlockingSync: the thread sleeps, and its processor is
 --      free for others. The run takes no longer, or less where threads compete.

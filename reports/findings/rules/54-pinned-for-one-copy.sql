@@ -6,6 +6,7 @@
 -- threshold: min_bytes 8388608 bytes
 -- threshold: slowest 1 byte a ns, at which memory is pinned; what takes longer has begun a context, or waited
 -- threshold: pageable 4 bytes a ns, of a copy of memory that is not pinned
+-- rows: copied_once
 -- calls: t.kind = $ALLOC AND t.mem = $PINNED
 -- fix: Use malloc() for what is copied once, or copy it by parts through a small pinned buffer that is kept.
 SELECT o.alloc AS event, o.template, o.alloc_ns + ifnull(o.free_ns, 0) AS cost_ns, o.saving AS saving_ns,
