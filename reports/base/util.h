@@ -11,6 +11,11 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+static inline int64_t wr_least(int64_t a, int64_t b)
+{
+  return a < b ? a : b;
+}
+
 /* Makes room for `need` elements of `size` bytes in the array at *array. False: out of memory. */
 bool wr_grow(void *array, size_t *capacity, size_t need, size_t size);
 

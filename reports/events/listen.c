@@ -15,11 +15,13 @@ typedef struct event_batch {
 static weir_status hand_on(event_batch *b)
 {
   weir_status st = WEIR_OK;
-  for (size_t i = 0; i < b->count;
-       i++) /* templates may have moved since: those of version 1 are made on the way */
+  bool move = b->events->db->schema < 2; /* templates of version 1 are made on the way */
+  for (size_t i = 0; move && i < b->count; i++)
     b->event[i].t = &b->events->templates[b->event[i].at];
   for (size_t k = 0; !st && k < b->listener_count; k++) {
     const wr_listener *l = &b->listeners[k];
+    if (l->take_some) st = l->take_some(l->context, b->event, b->count);
+    if (l->take_some) continue;
     for (size_t i = 0; !st && i < b->count; i++)
       st = l->take(l->context, &b->event[i]);
   }

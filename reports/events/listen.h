@@ -8,11 +8,15 @@
 
 #include "reports/events/events.h"
 
+/* Some events, one after the other. */
+typedef weir_status (*wr_events_fn)(void *context, const wr_event events[], size_t count);
+
 typedef struct wr_listener {
-  wr_event_fn take;
+  wr_event_fn take;                  /* each; or NULL, */
   weir_status (*end)(void *context); /* after the last event; NULL: nothing is to be done */
   void *context;
-  bool in_time; /* it needs them in order of start, then of rows */
+  bool in_time;           /* it needs them in order of start, then of rows */
+  wr_events_fn take_some; /* where several cost less at once */
 } wr_listener;
 
 /* Walks over all events once, then ends the listeners, the first one first. A status of a listener ends it all. Errors: those

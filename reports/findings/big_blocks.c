@@ -20,7 +20,8 @@ enum {
   WAITS = 512, /* the host has waited for its stream, or the device */
   REACHES =
       1024, /* makes a texture or a tensor map, with which kernels use memory by another word */
-  BITS = 11
+  DEVICE = 2048, /* an allocation of a device's memory */
+  BITS = 12
 };
 
 enum { MOST_LIVING = 256 };
@@ -47,7 +48,8 @@ typedef struct device_peak {
 
 typedef struct wr_big_state {
   device_peak peak[WR_HOST];
-  big_process *processes; /* owned */
+  uint64_t least[WR_HOST]; /* by device: bytes of a large block of its memory */
+  big_process *processes;  /* owned */
   size_t process_count, process_capacity;
   uint32_t *watched; /* owned: by template, its process from 1, and what its calls are */
   wr_big_block living[MOST_LIVING];
@@ -62,6 +64,24 @@ static int64_t sane_ns(int64_t ns)
 {
   const int64_t most = INT64_C(1) << 61;
   return ns > most ? most : ns < -most ? -most : ns;
+}
+
+static bool is_large(uint64_t bytes, int64_t peak, const wr_big_limit *limit)
+{
+  double size = (double)bytes;
+  return limit->min_bytes && size >= (double)limit->min_bytes &&
+         size >= (double)peak * 0.01 * (double)limit->percent;
+}
+
+/* The least bytes of a block that is within one of the limits; more of them are, too. */
+static uint64_t least_bytes(const wr_big_limit limits[WR_BIG_LISTS], int64_t peak)
+{
+  uint64_t least = UINT64_MAX;
+  for (uint64_t bit = UINT64_C(1) << 63; peak && bit; bit >>= 1) {
+    uint64_t bytes = least - bit;
+    if (is_large(bytes, peak, &limits[0]) || is_large(bytes, peak, &limits[1])) least = bytes;
+  }
+  return least;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -105,12 +125,13 @@ static bool host_waits(const wr_template *t)
 static uint32_t what_of(const wr_template *t)
 {
   bool copy = t->kind == WEIR_EV_COPY, moves = copy || t->kind == WEIR_EV_MEMSET;
+  bool alloc = t->kind == WEIR_EV_ALLOC && t->done;
   bool call = t->kind == WEIR_EV_CALL, launch = call || t->kind == WEIR_EV_LAUNCH;
   return ((moves || launch) && t->succeeded ? OPERATION : 0U) |
          (launch && t->succeeded ? LAUNCH : 0U) | (moves || call ? NAMES : 0U) |
          (copy ? COPY : 0U) | (copy && t->copy == WEIR_COPY_HTOD ? UPLOAD : 0U) |
-         (moves ? MOVES : 0U) | (launch || t->captured ? WORK : 0U) |
-         (t->kind == WEIR_EV_ALLOC && t->done ? ALLOC : 0U) |
+         (moves ? MOVES : 0U) | (launch || t->captured ? WORK : 0U) | (alloc ? ALLOC : 0U) |
+         (alloc && t->mem == WEIR_MEM_DEVICE && t->device < WR_HOST ? DEVICE : 0U) |
          (t->kind == WEIR_EV_FREE && t->done ? FREE : 0U) | (host_waits(t) ? WAITS : 0U);
 }
 
@@ -159,7 +180,7 @@ static weir_status watch_templates(wr_big_blocks *all, bool *known)
   for (size_t i = 0; i < events->count; i++) {
     const wr_template *t = &events->templates[i];
     uint32_t what = what_of(t), at = what ? place_of_process(x, t->process) : 0;
-    if (at) x->watched[i] = at << BITS | what;
+    if (at && at < UINT32_MAX >> BITS) x->watched[i] = at << BITS | what;
     *known &= t->kind != WEIR_EV_RESET;
   }
   weir_status st = watch_reaching(all);
@@ -183,6 +204,8 @@ weir_status wr_big_blocks_open(wr_big_blocks *x, const wr_events *events, int64_
       "SELECT device, peak, peak_at FROM main.memory WHERE mem IS NULL AND NOT registered"
       " AND device IS NOT NULL",
       take_peak, x->state);
+  for (size_t i = 0; i < WR_HOST; i++)
+    x->state->least[i] = least_bytes(limits, x->state->peak[i].peak);
   char sql[320];
   (void)snprintf(sql, sizeof(sql),
                  "SELECT p.id, p.\"end\", EXISTS(SELECT 1 FROM main.template t"
@@ -209,13 +232,6 @@ void wr_big_blocks_close(wr_big_blocks *x)
 }
 
 /* ---- which are kept -------------------------------------------------------------------------- */
-
-static bool is_large(uint64_t bytes, int64_t peak, const wr_big_limit *limit)
-{
-  double size = (double)bytes;
-  return limit->min_bytes && size >= (double)limit->min_bytes &&
-         size >= (double)peak * 0.01 * (double)limit->percent;
-}
 
 bool wr_big_block_within(const wr_big_block *b, const wr_big_limit *limit, int64_t duration)
 {
@@ -541,12 +557,9 @@ static void see_work(wr_big_state *x, big_process *p, const call_time *c)
   if (c->end > p->work_until) p->work_until = c->end;
 }
 
-void wr_big_blocks_take(wr_big_blocks *all, const wr_event *e)
+static void see_big_call(wr_big_blocks *all, const wr_event *e, uint32_t what)
 {
   wr_big_state *x = all->state;
-  uint32_t what = all->known ? x->watched[e->at] : 0;
-  bool begins = what & (ALLOC | WORK);
-  if (!what || (!x->living_count && !begins)) return;
   big_process *p = &x->processes[(what >> BITS) - 1];
   const call_time c = {sane_ns(e->start), sane_ns(e->start) + sane_ns(e->ns)};
   if (c.start >= p->due && bring_all_up(x, p, c.start)) drop_replaced(all, p, c.start);
@@ -557,6 +570,25 @@ void wr_big_blocks_take(wr_big_blocks *all, const wr_event *e)
   if (what & WAITS && p->pending) see_wait(x, p, e, &c);
   if (what & ALLOC) begin_block(all, p, e, &c);
   if (what & FREE) free_block(all, p, e->a, c.start);
+}
+
+/* Most allocations and frees are of memory that is neither large nor where large memory is. */
+static bool is_elsewhere(const wr_big_state *x, const wr_event *e, uint32_t what)
+{
+  bool small = what & DEVICE ? e->bytes < x->least[e->t->device] : what & (ALLOC | FREE);
+  return small && !lives_at(x, e->a) && sane_ns(e->start) < x->processes[(what >> BITS) - 1].due;
+}
+
+void wr_big_blocks_take(wr_big_blocks *all, const wr_event events[], size_t count)
+{
+  wr_big_state *x = all->state;
+  for (size_t i = 0; all->known && i < count; i++) {
+    const wr_event *e = &events[i];
+    uint32_t what = x->watched[e->at];
+    bool begins = what & (ALLOC | WORK);
+    if (!what || (!x->living_count && !begins) || is_elsewhere(x, e, what)) continue;
+    see_big_call(all, e, what);
+  }
 }
 
 void wr_big_blocks_end(wr_big_blocks *all)

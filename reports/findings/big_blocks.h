@@ -69,8 +69,8 @@ weir_status wr_big_blocks_open(wr_big_blocks *x, const wr_events *events, int64_
                                const wr_big_limit limits[WR_BIG_LISTS]);
 void wr_big_blocks_close(wr_big_blocks *x);
 
-/* All events, in order of start; then the end. */
-void wr_big_blocks_take(wr_big_blocks *x, const wr_event *e);
+/* All events, in order of start, some at a time; then the end. */
+void wr_big_blocks_take(wr_big_blocks *x, const wr_event events[], size_t count);
 void wr_big_blocks_end(wr_big_blocks *x);
 
 /* Whether it is within the limit. */

@@ -370,8 +370,10 @@ weir_status wr_block_free(wr_block_facts *f, wr_process_state *x, const wr_commo
   if (!st) st = see_part(f, x, t, c, b);
   if (!st) st = see_grown(f, b, c);
   const wr_range *u = x->untouched.count ? wr_ranges_find(&x->untouched, c->a, 1) : NULL;
-  if (u && !st && u->value == b->alloc)
-    st = ADD(f, UNTOUCHED, b->alloc, c->id, f->common[b->common].id, (int64_t)b->bytes);
+  if (u && !st && u->value == b->alloc) {
+    const int64_t v[] = {b->alloc, c->id, f->common[b->common].id, (int64_t)b->bytes};
+    st = wr_fact_add_either(f->tables, WR_FACT_UNTOUCHED, v, false);
+  }
   if (u) wr_ranges_drop(&x->untouched, c->a, 1);
   b->alloc = 0;
   return st;
@@ -388,7 +390,7 @@ weir_status wr_block_end(wr_block_facts *f, wr_process_state *x)
     bool known = b && b->alloc == u->value;
     const int64_t v[] = {u->value, 0, known ? f->common[b->common].id : 0,
                          (int64_t)(known ? b->bytes : u->end - u->begin)};
-    st = wr_fact_add_null(f->tables, WR_FACT_UNTOUCHED, v);
+    st = wr_fact_add_either(f->tables, WR_FACT_UNTOUCHED, v, true);
     wr_ranges_drop(&x->untouched, u->begin, 1);
   }
   return st;

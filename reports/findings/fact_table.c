@@ -35,24 +35,13 @@ weir_status wr_fact_open(wr_fact_tables *t)
 }
 
 /* Whether a column is NULL is a number more, behind the others. */
-static weir_status add_fact(wr_fact_tables *t, wr_fact table, const int64_t *row, bool null)
+weir_status wr_fact_add_either(wr_fact_tables *t, wr_fact table, const int64_t *row, bool null)
 {
   int64_t v[WR_PACK_COLUMNS];
   const fact_spec *spec = &specs[table];
-  if (!spec->nullable) return wr_pack_add(&t->pack[table], row, t->beside);
   memcpy(v, row, (size_t)spec->count * sizeof(*v));
   v[spec->count] = null;
   return wr_pack_add(&t->pack[table], v, t->beside);
-}
-
-weir_status wr_fact_add(wr_fact_tables *t, wr_fact table, const int64_t *row)
-{
-  return add_fact(t, table, row, false);
-}
-
-weir_status wr_fact_add_null(wr_fact_tables *t, wr_fact table, const int64_t *row)
-{
-  return add_fact(t, table, row, true);
 }
 
 void wr_fact_empty(wr_fact_tables *t)

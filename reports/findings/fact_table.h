@@ -95,9 +95,13 @@ void wr_fact_close(wr_fact_tables *t);
 
 /* A row: its columns in their order; a number for one that is NULL, too. Those of a table whose
  * first column is an id come in order of it. Errors: ENOMEM, EIO. */
-weir_status wr_fact_add(wr_fact_tables *t, wr_fact table, const int64_t *row);
-/* The column that can be NULL is. */
-weir_status wr_fact_add_null(wr_fact_tables *t, wr_fact table, const int64_t *row);
+static inline weir_status wr_fact_add(wr_fact_tables *t, wr_fact table, const int64_t *row)
+{
+  return wr_pack_add(&t->pack[table], row, t->beside);
+}
+
+/* The same, of a table of which a column can be NULL: whether it is. */
+weir_status wr_fact_add_either(wr_fact_tables *t, wr_fact table, const int64_t *row, bool null);
 
 /* Forgets all rows. */
 void wr_fact_empty(wr_fact_tables *t);

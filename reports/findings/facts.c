@@ -46,9 +46,6 @@ typedef struct held {
 struct wr_facts_pass {
   wr_facts *f;
   const wr_db *db;
-  bool *looked_at; /* owned: by template */
-  wr_fact_call batch[BATCH];
-  int taken;  /* of `batch` */
   held *held; /* owned: allocations that have not returned; a heap, the first to return first */
   wr_fact_call *out; /* owned: their calls, `held_capacity` of them, at places in no order */
   size_t held_count, held_capacity;
@@ -143,19 +140,37 @@ static void count_use(wr_common *t, const wr_fact_call *c)
 {
   t->calls++;
   t->ns += (uint64_t)c->duration;
-  t->bytes += c->bytes & INT64_MAX;
-  t->small += c->bytes - 1 < WR_SMALL_BYTES;
-  if (c->bytes > t->most) t->most = c->bytes;
   if ((uint64_t)c->duration > t->longest) t->longest = (uint64_t)c->duration;
-  if (c->bytes && (!t->first || c->id < t->first)) t->first = c->id;
+  if (!c->bytes) return;
+  t->bytes += c->bytes & INT64_MAX;
+  t->small += c->bytes <= WR_SMALL_BYTES;
+  if (c->bytes > t->most) t->most = c->bytes;
+  if (!t->first || c->id < t->first) t->first = c->id;
+}
+
+/* What a call that succeeded does to device memory. */
+static void count_memory(wr_process_state *x, uint32_t what)
+{
+  x->reads += (what & WR_READS) != 0;
+  x->reads_or_frees += (what & (WR_READS | WR_FREES)) != 0;
+  x->writes += (what & WR_WRITES) != 0;
+}
+
+/* Where no memory is owned apart there is nothing to end or to replace. */
+static weir_status see_owned(wr_process_state *x, const wr_common *t, const wr_fact_call *c)
+{
+  bool plain = t->kind == WEIR_EV_FREE || (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_DEVICE);
+  bool none = !x->given.ranges.count && !x->apart.count && !x->combined.count;
+  return plain && none ? WEIR_OK : wr_block_own(x, t, c);
 }
 
 static weir_status see_free(pass *p, wr_process_state *x, const wr_common *t, const wr_fact_call *c)
 {
-  weir_status st = wr_move_free(&p->moves, x, c);
+  bool unread = x->upload_count && x->upload_reads == x->reads;
+  weir_status st = unread ? wr_move_free(&p->moves, x, c) : WEIR_OK;
   if (!st && x->once_count) st = wr_once_free(&p->f->tables, x, c);
   if (!st) st = wr_block_free(&p->blocks, x, t, c);
-  return st ? st : wr_block_own(x, t, c);
+  return st ? st : see_owned(x, t, c);
 }
 
 static weir_status see_move(pass *p, wr_process_state *x, const wr_common *t, const wr_fact_call *c)
@@ -166,35 +181,49 @@ static weir_status see_move(pass *p, wr_process_state *x, const wr_common *t, co
   return within && !st ? wr_block_copy(&p->blocks, x, t, c) : st;
 }
 
-/* Of a call that succeeded what it does to memory. */
-static weir_status see_memory(pass *p, wr_process_state *x, const wr_common *t,
-                              const wr_fact_call *c)
+/* The host may look at what kernels write by themselves. */
+static bool is_shared(const wr_process_state *x)
 {
-  if (t->what & WR_FREES) return see_free(p, x, t, c);
-  if (t->what & WR_IS_MOVE && !(t->what & WR_CAPTURED)) return see_move(p, x, t, c);
-  weir_status st = t->what & WR_OWNS ? wr_block_own(x, t, c) : WEIR_OK;
-  if (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_PINNED && t->what & WR_OWNS)
-    wr_once_alloc(x, t, c);
-  return t->what & WR_ALLOCATES && !st ? wr_block_alloc(&p->blocks, x, t, c) : st;
+  return x->shares || x->apart.count || wr_given_any(&x->given);
 }
 
+/* No allocation. */
 static weir_status see_call(pass *p, wr_common *t, const wr_fact_call *c)
 {
   weir_status st = WEIR_OK;
   wr_process_state *x = t->of_process;
   thread_state *h = t->of_thread;
+  uint32_t what = t->what;
   count_use(t, c);
-  if (t->what & (WR_IS_USE | WR_IS_MOVE)) st = wr_block_use(&p->blocks, x, t, c);
-  if (st || !(t->what & WR_SUCCEEDED)) return st;
+  if (what & (WR_IS_USE | WR_IS_MOVE)) st = wr_block_use(&p->blocks, x, t, c);
+  if (st || !(what & WR_SUCCEEDED)) return st;
   if (x->once_count && t->kind == WEIR_EV_COPY) wr_once_copy(x, t, c);
-  x->reads += (t->what & WR_READS) != 0;
-  x->reads_or_frees += (t->what & (WR_READS | WR_FREES)) != 0;
-  x->writes += (t->what & WR_WRITES) != 0;
-  if (t->what & WR_SELDOM) st = see_seldom(p, x, &h->calls, t, c);
-  if (!st && t->what & (WR_FREES | WR_IS_MOVE | WR_OWNS)) st = see_memory(p, x, t, c);
-  bool shared = x->shares || x->apart.count || wr_given_any(&x->given);
-  if (!st) st = wr_thread_take(&p->orders, &h->calls, t, c, shared);
+  count_memory(x, what);
+  if (what & WR_SELDOM) st = see_seldom(p, x, &h->calls, t, c);
+  if (!st && what & WR_FREES)
+    st = see_free(p, x, t, c);
+  else if (!st && what & WR_MOVES)
+    st = see_move(p, x, t, c);
+  else if (!st && what & WR_OWNS)
+    st = wr_block_own(x, t, c);
+  if (!st && wr_thread_minds(&h->calls, t))
+    st = wr_thread_take(&p->orders, &h->calls, t, c, is_shared(x));
   return st ? st : wr_stream_take(&p->streams, t, c, &x->waits);
+}
+
+/* One that has returned: it is in no order of its thread's, nor of a stream's. */
+static weir_status see_alloc(pass *p, wr_common *t, const wr_fact_call *c)
+{
+  weir_status st = WEIR_OK;
+  wr_process_state *x = t->of_process;
+  count_use(t, c);
+  if (t->what & WR_IS_USE) st = wr_block_use(&p->blocks, x, t, c);
+  if (st || !(t->what & WR_SUCCEEDED)) return st;
+  count_memory(x, t->what);
+  if (!(t->what & WR_OWNS)) return st;
+  st = see_owned(x, t, c);
+  if (t->mem == WEIR_MEM_PINNED) wr_once_alloc(x, t, c);
+  return t->what & WR_ALLOCATES && !st ? wr_block_alloc(&p->blocks, x, t, c) : st;
 }
 
 /* ---- allocations that have not returned ------------------------------------------------------ */
@@ -248,7 +277,7 @@ static weir_status use_held(pass *p, const held *next)
   weir_status st = WEIR_OK;
   while (!st && p->held_count && (!next || is_before(&p->held[0], next))) {
     const wr_fact_call *c = first_held(p);
-    st = see_call(p, &p->f->common[c->common], c);
+    st = see_alloc(p, &p->f->common[c->common], c);
   }
   return st;
 }
@@ -263,9 +292,8 @@ static int64_t sane_time(int64_t ns)
 }
 
 /* The keys by which a call looks for what is remembered; what they find is brought. */
-static void find_keys(const pass *p, wr_fact_call *c)
+static inline void find_keys(const pass *p, const wr_common *t, wr_fact_call *c)
 {
-  const wr_common *t = &p->f->common[c->common];
   c->key = hash_mix(t->seed, c->a);
   if (t->what & (WR_ALLOCATES | WR_FREES)) wr_records_fetch(&p->blocks.block, c->key);
   if (!(t->what & WR_IS_MOVE)) return;
@@ -318,32 +346,35 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   return st ? st : hold_call(p, c);
 }
 
-static weir_status take_batch(pass *p)
+static weir_status take_batch(pass *p, const wr_event events[], int count)
 {
+  wr_fact_call call[BATCH];
   weir_status st = WEIR_OK;
-  for (int i = 0; i < p->taken; i++)
-    find_keys(p, &p->batch[i]);
-  for (int i = 0; !st && i < p->taken; i++)
-    st = take_call(p, &p->batch[i]);
-  p->taken = 0;
+  int taken = 0;
+  for (int i = 0; i < count; i++) {
+    const wr_event *e = &events[i];
+    const wr_common *t = &p->f->common[e->at];
+    if (!(t->what & WR_TAKEN)) continue;
+    wr_fact_call *c = &call[taken++];
+    c->id = e->id;
+    c->time = sane_time(e->start);
+    c->a = e->a, c->b = e->b, c->bytes = e->bytes;
+    c->duration = sane_time(e->ns);
+    c->common = (uint32_t)e->at;
+    find_keys(p, t, c);
+  }
+  for (int i = 0; !st && i < taken; i++)
+    st = take_call(p, &call[i]);
   return st;
 }
 
 /* Calls are looked at by the batch: what they need of memory is on its way by then. */
-weir_status wr_facts_take(void *context, const wr_event *e)
+weir_status wr_facts_take(void *context, const wr_event events[], size_t count)
 {
-  pass *p = context;
-  if (!p->looked_at[e->at]) return WEIR_OK;
-  const char *common = (const char *)&p->f->common[e->at];
-  __builtin_prefetch(common, 1);
-  __builtin_prefetch(common + 64, 1);
-  wr_fact_call *c = &p->batch[p->taken++];
-  c->id = e->id;
-  c->time = sane_time(e->start);
-  c->a = e->a, c->b = e->b, c->bytes = e->bytes;
-  c->duration = sane_time(e->ns);
-  c->common = (uint32_t)e->at;
-  return p->taken == BATCH ? take_batch(p) : WEIR_OK;
+  weir_status st = WEIR_OK;
+  for (size_t at = 0; !st && at < count; at += BATCH)
+    st = take_batch(context, &events[at], count - at < BATCH ? (int)(count - at) : BATCH);
+  return st;
 }
 
 static weir_status end_process(pass *p, wr_process_state *x)
@@ -394,7 +425,7 @@ static uint32_t what_it_does(const wr_common *t)
   bool work = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL;
   bool counts = t->kind <= WEIR_EV_MEMSET || work || t->kind == WEIR_EV_RESET;
   uint32_t what = 0;
-  if (copy || t->kind == WEIR_EV_MEMSET) what |= WR_IS_MOVE;
+  if (copy || t->kind == WEIR_EV_MEMSET) what |= captured ? WR_IS_MOVE : WR_IS_MOVE | WR_MOVES;
   if (work || captured) what |= WR_IS_USE;
   if (work || (copy && !of_host(t->src_mem)) || (captured && counts)) what |= WR_READS;
   if (copy ? !of_host(t->mem) : counts) what |= WR_WRITES;
@@ -457,6 +488,15 @@ static wr_common common_of(const wr_template *x, const char *function)
   return t;
 }
 
+/* Whether a step is more than the time between calls. */
+static bool goes_on(const wr_common *t)
+{
+  bool waits = t->kind == WEIR_EV_SYNC;
+  bool launches = t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL;
+  bool crosses = t->what & (WR_UP | WR_BACK | WR_FROM_HOST);
+  return waits || launches || crosses || t->what & WR_SETS_DEVICE;
+}
+
 /* Between two calls that set the device any other counts; else those that queue, wait or free. */
 static void choose_steps(pass *p)
 {
@@ -465,8 +505,9 @@ static void choose_steps(pass *p)
     any |= p->f->common[i].what & WR_SETS_DEVICE;
   for (size_t i = 0; i < p->f->count; i++) {
     wr_common *t = &p->f->common[i];
-    if (t->kind != WEIR_EV_CACHE && (any || t->what & WR_ORDERS)) t->what |= WR_STEPS;
-    p->looked_at[i] = t->what & (WR_LOOKED_AT | WR_ORDERS | WR_OBJECT | WR_STEPS);
+    if (t->kind != WEIR_EV_CACHE && (any || t->what & WR_ORDERS))
+      t->what |= goes_on(t) ? WR_STEPS | WR_STEPS_ON : WR_STEPS;
+    if (t->what & (WR_LOOKED_AT | WR_ORDERS | WR_OBJECT | WR_STEPS)) t->what |= WR_TAKEN;
   }
 }
 
@@ -477,8 +518,7 @@ static weir_status make_common(pass *p)
   const wr_events *x = f->events;
   sqlite3_stmt *q = NULL;
   f->common = calloc(x->count + 1, sizeof(*f->common));
-  p->looked_at = calloc(x->count + 1, sizeof(*p->looked_at));
-  if (!f->common || !p->looked_at) return no_memory(p);
+  if (!f->common) return no_memory(p);
   weir_status st = wr_db_prepare(p->db, "SELECT name FROM main.api WHERE id = ?", &q);
   for (; !st && f->count < x->count; f->count++) {
     const wr_template *t = &x->templates[f->count];
@@ -518,8 +558,7 @@ weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
 
 weir_status wr_facts_end(wr_facts_pass *p)
 {
-  weir_status st = take_batch(p);
-  if (!st) st = use_held(p, NULL);
+  weir_status st = use_held(p, NULL);
   if (!st) st = end_all(p);
   p->f->hash_places = p->hashes.place.count;
   return st ? st : wr_fact_make_tables(&p->f->tables, p->db);
@@ -546,7 +585,6 @@ void wr_facts_close(wr_facts_pass *p)
   free_states(&p->processes);
   free_states(&p->threads);
   hash_map_free(&p->by_event);
-  free(p->looked_at);
   free(p->held);
   free(p->out);
   free(p);

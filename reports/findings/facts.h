@@ -45,7 +45,10 @@ typedef enum wr_what {
   WR_OBJECT = 1 << 16,      /* it makes or ends an object */
   WR_STEPS = 1 << 17,       /* step_facts.h looks at it */
   WR_SETS_DEVICE = 1 << 18, /* it makes a device the thread's current one */
-  WR_POLLS = 1 << 19 /* questions whether work is complete, one behind the other: it was not */
+  WR_POLLS = 1 << 19,   /* questions whether work is complete, one behind the other: it was not */
+  WR_TAKEN = 1 << 20,   /* some fact looks at it */
+  WR_MOVES = 1 << 22,   /* copy or memset that is not captured */
+  WR_STEPS_ON = 1 << 21 /* step_facts.c needs more of it than when it was */
 } wr_what;
 
 /* What the calls of a row of `template` have in common. What each call needs comes first. */
@@ -88,13 +91,13 @@ typedef struct wr_facts_settings {
   bool timed;              /* the trace has device times */
 } wr_facts_settings;
 
-/* Begin, each event of `settings->events` in order of start, end: then `f` has the tables, which
+/* Begin, all events of `settings->events` in order of start, some at a time, end: then `f` has the tables, which
  * are there until it is freed, and it stays where it is. The pass is closed whatever became of it.
  * Errors: ENOMEM, EIO, ECORRUPT. */
 typedef struct wr_facts_pass wr_facts_pass;
 weir_status wr_facts_begin(wr_facts_pass **out, wr_facts *f, const wr_db *db,
                            const wr_facts_settings *settings);
-weir_status wr_facts_take(void *p, const wr_event *e); /* a wr_event_fn */
+weir_status wr_facts_take(void *p, const wr_event events[], size_t count); /* a wr_events_fn */
 weir_status wr_facts_end(wr_facts_pass *p);
 void wr_facts_close(wr_facts_pass *p);
 void wr_facts_free(wr_facts *f);

@@ -1100,24 +1100,28 @@ static weir_status find_limits(search *x)
   return s ? s : wr_sources_may_be_quoted(x->db, x->settings->quoting, &x->quoted);
 }
 
-static weir_status show_calls(search *x)
+static weir_status show_calls(search *x, size_t more)
 {
   const wr_findings_settings *o = x->settings;
-  if (++x->taken % STEP) return WEIR_OK;
+  uint64_t before = x->taken / STEP;
+  x->taken += more;
+  if (x->taken / STEP == before) return WEIR_OK;
   if (o->stop && *o->stop) return weir_fail(WEIR_EIO, "stopped: %s is as it was", x->db->path);
   uint64_t all = x->events > 0 ? (uint64_t)x->events : 0;
   if (o->progress) o->progress(o->progress_context, "reading calls", x->taken, all);
   return WEIR_OK;
 }
 
-static weir_status take_event(void *context, const wr_event *e)
+static weir_status take_events(void *context, const wr_event events[], size_t count)
 {
   search *x = context;
-  weir_status s = show_calls(x);
-  if (!s && x->waits) s = wr_wait_take(x->waits, e);
-  wr_big_blocks_take(&x->big, e);
-  wr_starts_add(&x->starts, e->id, e->start);
-  return s ? s : wr_facts_take(x->pass, e);
+  weir_status s = show_calls(x, count);
+  for (size_t i = 0; !s && x->waits && i < count; i++)
+    s = wr_wait_take(x->waits, &events[i]);
+  wr_big_blocks_take(&x->big, events, count);
+  for (size_t i = 0; i < count; i++)
+    wr_starts_add(&x->starts, events[i].id, events[i].start);
+  return s ? s : wr_facts_take(x->pass, events, count);
 }
 
 static weir_status begin_facts(search *x)
@@ -1152,7 +1156,7 @@ static weir_status end_facts(void *context)
 
 wr_listener wr_findings_listener(wr_findings_pass *x)
 {
-  return (wr_listener){take_event, end_facts, x, true};
+  return (wr_listener){.take_some = take_events, .end = end_facts, .context = x, .in_time = true};
 }
 
 /* Those that a rule is about which has them judged in C. */

@@ -11,6 +11,7 @@
 #ifndef WEIR_REPORTS_FINDINGS_JUDGE_H
 #define WEIR_REPORTS_FINDINGS_JUDGE_H
 
+#include "reports/base/util.h"
 #include "reports/events/rows.h"
 #include "reports/findings/big_blocks.h"
 #include "reports/findings/facts.h"
@@ -111,11 +112,6 @@ const wr_call_row *wr_case_call(wr_case *c, int64_t event);
 void *wr_case_array(wr_case *c, size_t count, size_t size);
 
 void wr_case_find(wr_case *c, const wr_found *row);
-
-static inline int64_t wr_least(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
 
 /* Capped: no number of a trace and no threshold makes them run over. */
 static inline int64_t wr_sum(int64_t a, int64_t b)

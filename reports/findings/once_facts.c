@@ -42,8 +42,7 @@ static weir_status add_once(wr_fact_tables *tables, const wr_once *o, int64_t fr
 {
   const int64_t v[] = {o->alloc, free,    o->copy,           o->template,
                        o->ns,    free_ns, (int64_t)o->bytes, (int64_t)o->copied};
-  return free ? wr_fact_add(tables, WR_FACT_COPIED_ONCE, v)
-              : wr_fact_add_null(tables, WR_FACT_COPIED_ONCE, v);
+  return wr_fact_add_either(tables, WR_FACT_COPIED_ONCE, v, !free);
 }
 
 weir_status wr_once_free(wr_fact_tables *tables, wr_process_state *x, const wr_fact_call *c)

@@ -9,32 +9,33 @@
 
 enum { READ = 10 /* bytes a ns that a host reads and uses, at most */ };
 
-static wr_result *place_of_result(wr_step_state *h, uint64_t address)
-{
-  return &h->result[hash_mix(29, address) % WR_RESULTS];
-}
-
 /* A copy to the host, and the one before it to the same memory. */
 static weir_status take_result(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
                                const wr_fact_call *c)
 {
   weir_status st = WEIR_OK;
-  wr_result *r = place_of_result(h, c->a);
+  unsigned at = (unsigned)(hash_mix(29, c->a) % WR_RESULTS);
+  wr_result *r = &h->result[at];
   int64_t own = h->own - r->own;
-  bool same = r->address == c->a && r->bytes == c->bytes && r->template == t->id;
+  bool same =
+      h->results >> at & 1 && r->address == c->a && r->bytes == c->bytes && r->template == t->id;
   if (same && own < (int64_t)(r->bytes / READ)) {
     const int64_t v[] = {r->event, c->id, own, r->template, r->duration, (int64_t)r->bytes};
     st = wr_fact_add(tables, WR_FACT_BRIEF_RESULT, v);
   }
   *r = (wr_result){c->a, c->bytes, c->id, t->id, c->duration, h->own};
+  h->results |= 1U << at;
   return st;
 }
 
 /* The memory is the source of a copy: what was brought there is used. */
 static void use_result(wr_step_state *h, const wr_fact_call *c)
 {
-  for (wr_result *r = h->result; r < h->result + WR_RESULTS; r++)
-    if (c->b - r->address < r->bytes || r->address - c->b < c->bytes) r->address = 0;
+  for (unsigned left = h->results; left; left &= left - 1) {
+    int at = __builtin_ctz(left);
+    const wr_result *r = &h->result[at];
+    if (c->b - r->address < r->bytes || r->address - c->b < c->bytes) h->results &= ~(1U << at);
+  }
 }
 
 /* What was set last served for nothing: `next` sets another, or follows where all is as it was. */
@@ -125,11 +126,9 @@ static weir_status see_scalar(wr_fact_tables *tables, wr_step_state *h, const wr
   return st;
 }
 
-weir_status wr_step_take(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
-                         const wr_fact_call *c)
+weir_status wr_step_see(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                        const wr_fact_call *c)
 {
-  if (c->time > h->until) h->own += c->time - h->until;
-  if (c->time + c->duration > h->until) h->until = c->time + c->duration;
   if (t->what & WR_SETS_DEVICE) return take_device(tables, h, t, c);
   weir_status st = end_turns(tables, h, c);
   if (!st && t->what & WR_ORDERS) st = see_scalar(tables, h, t, c);

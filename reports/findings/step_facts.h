@@ -13,7 +13,7 @@ enum {
 };
 
 typedef struct wr_result { /* copy to the host */
-  uint64_t address, bytes; /* address 0: none */
+  uint64_t address, bytes;
   int64_t event, template, duration;
   int64_t own; /* as `own` of the thread, when it was made */
 } wr_result;
@@ -28,8 +28,9 @@ typedef struct wr_scalar {
 
 /* What is remembered of a thread. Zero-initialised it has called nothing. */
 typedef struct wr_step_state {
-  wr_result result[WR_RESULTS];      /* by a hash of their addresses */
   int64_t own, until;                /* ns so far between calls; end of the last call */
+  wr_result result[WR_RESULTS];      /* by a hash of their addresses */
+  unsigned results;                  /* which of them there are, a bit for each */
   int64_t set, set_template, set_ns; /* the last call, where it set the device; 0: it did not */
   uint64_t device, device_before;    /* 1 more than is set, and was before `set`; 0: unknown */
   wr_scalar scalar;                  /* the last of the thread's */
@@ -37,8 +38,17 @@ typedef struct wr_step_state {
   bool turns;                                     /* two calls and more end with `set` */
 } wr_step_state;
 
+/* A call of WR_STEPS_ON, or after one that set the device, as wr_step_take() has it. */
+weir_status wr_step_see(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                        const wr_fact_call *c);
+
 /* The thread's next call, in order of time. Errors: EIO, ENOMEM. */
-weir_status wr_step_take(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
-                         const wr_fact_call *c);
+static inline weir_status wr_step_take(wr_fact_tables *tables, wr_step_state *h, const wr_common *t,
+                                       const wr_fact_call *c)
+{
+  if (c->time > h->until) h->own += c->time - h->until;
+  if (c->time + c->duration > h->until) h->until = c->time + c->duration;
+  return h->set || t->what & WR_STEPS_ON ? wr_step_see(tables, h, t, c) : WEIR_OK;
+}
 
 #endif

@@ -12,10 +12,8 @@ enum {
   NEAR = 4 /* operations between slow launches */
 };
 
-/* `in_stream` of a template. */
+/* `in_stream` of a template, besides WR_STREAM_LOOKS and WR_STREAM_QUEUES. */
 enum {
-  LOOKS = 1 << 0,     /* the host waits for the stream, or asks whether it is complete */
-  QUEUES = 1 << 1,    /* it queues something, and is not captured */
   OPERATION = 1 << 2, /* of a stream */
   FURTHER = 1 << 3,   /* a further one of a batch */
   RUNS_ALONE = 1 << 4 /* an asynchronous copy between a device and page-locked memory */
@@ -109,8 +107,7 @@ static weir_status see_deep(wr_stream_facts *f, wr_stream_state *q, const wr_com
   q->slow[1] = q->operations;
   if (!quiet && !before) return WEIR_OK;
   const int64_t v[] = {c->id, before, t->id, c->duration, quiet};
-  return before ? wr_fact_add(f->tables, WR_FACT_DEEP_LAUNCH, v)
-                : wr_fact_add_null(f->tables, WR_FACT_DEEP_LAUNCH, v);
+  return wr_fact_add_either(f->tables, WR_FACT_DEEP_LAUNCH, v, !before);
 }
 
 static weir_status see_operation(wr_stream_facts *f, wr_stream_state *q, const wr_common *t,
@@ -141,26 +138,24 @@ uint16_t wr_stream_kind(const wr_common *t)
   bool crosses = copy && (t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH);
   bool locked = t->mem == WEIR_MEM_PINNED || t->src_mem == WEIR_MEM_PINNED;
   bool queues = copy || t->kind == WEIR_EV_MEMSET || t->kind == WEIR_EV_LAUNCH || call;
-  unsigned in = looks(t) ? LOOKS : 0;
-  if (queues && !(t->flags & WEIR_EVF_CAPTURE)) in |= QUEUES;
+  unsigned in = looks(t) ? WR_STREAM_LOOKS : 0;
+  if (queues && !(t->flags & WEIR_EVF_CAPTURE)) in |= WR_STREAM_QUEUES;
   if (!call || t->stream) in |= OPERATION;
   if (t->flags & WEIR_EVF_BATCH) in |= FURTHER;
   if (crosses && locked && t->flags & WEIR_EVF_ASYNC) in |= RUNS_ALONE;
   return (uint16_t)in;
 }
 
-weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c, uint64_t *waits)
+weir_status wr_stream_queue(wr_stream_facts *f, wr_common *t, const wr_fact_call *c, uint64_t waits)
 {
   weir_status s = WEIR_OK;
   unsigned in = t->in_stream;
-  *waits += in & LOOKS;
-  if (!(in & QUEUES)) return s;
   wr_stream_state *q = stream_of(f, t);
   if (!q) return out_of_memory();
-  if (in & OPERATION) s = see_operation(f, q, t, c, *waits);
+  if (in & OPERATION) s = see_operation(f, q, t, c, waits);
   if (s || in & FURTHER) return s;
-  s = see_turn(f, q, t, c, *waits);
-  q->last = t, q->last_waits = *waits;
+  s = see_turn(f, q, t, c, waits);
+  q->last = t, q->last_waits = waits;
   q->last_event = c->id, q->last_a = c->a, q->last_b = c->b, q->last_bytes = c->bytes;
   return s;
 }

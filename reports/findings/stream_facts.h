@@ -39,10 +39,23 @@ typedef struct wr_stream_facts {
 /* What calls of a template are to a stream: `in_stream` of it. */
 uint16_t wr_stream_kind(const wr_common *t);
 
+enum {
+  WR_STREAM_LOOKS = 1 << 0, /* the host waits for the stream, or asks whether it is complete */
+  WR_STREAM_QUEUES = 1 << 1 /* it queues something, and is not captured */
+};
+
+/* One of WR_STREAM_QUEUES, as wr_stream_take() has it. */
+weir_status wr_stream_queue(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,
+                            uint64_t waits);
+
 /* The next call, which succeeded, in order of time. *waits: how often the process has waited,
  * counted here. Errors: ENOMEM, EIO. */
-weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,
-                           uint64_t *waits);
+static inline weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,
+                                         uint64_t *waits)
+{
+  *waits += t->in_stream & WR_STREAM_LOOKS;
+  return t->in_stream & WR_STREAM_QUEUES ? wr_stream_queue(f, t, c, *waits) : WEIR_OK;
+}
 
 /* Forgets all streams. */
 void wr_stream_facts_free(wr_stream_facts *f);

@@ -19,12 +19,12 @@ enum {
   QUEUES = 1 << 1,      /* it queues something: neither captured, nor a further one of a batch */
   STRIDED = 1 << 2,     /* that may be a row of a matrix */
   ALONE = 1 << 3,       /* it queues something or waits; as QUEUES */
-  GAPS = 1 << 4,        /* it may end or begin a gap */
+  GAPS = 1 << 4,        /* it may end or begin a gap; see WR_THREAD_ENDS_GAP */
   MAY_WAIT = 1 << 5,    /* the host waits in it, or may */
   MOVES = 1 << 6,       /* copy or memset */
   PAGEABLE = 1 << 7,    /* asynchronous copy of pageable memory */
   HIDES = 1 << 8,       /* it may wait, and is neither a copy nor a wait */
-  TURNS = 1 << 9,       /* copy, free or wait, that is no further one of a batch */
+  TURNS = 1 << 9,       /* copy, free or wait, that is no further one of a batch; see there */
   BLOCKING = 1 << 10,   /* synchronous copy of page-locked memory to a device, of those */
   ORDERS = 1 << 11,     /* it queues something, or is a wait that was asked for */
   COPY_WAITS = 1 << 12, /* a copy that returns when all earlier work of its stream is done */
@@ -165,8 +165,7 @@ static weir_status close_gap(wr_thread_facts *f, wr_thread_state *h, wr_gap_fact
   row->open = false;
   const int64_t v[] = {x->event, next ? next->time - row->end : 0, x->template, x->duration,
                        x->bytes};
-  return next ? wr_fact_add(f->tables, facts[which], v)
-              : wr_fact_add_null(f->tables, facts[which], v);
+  return wr_fact_add_either(f->tables, facts[which], v, !next);
 }
 
 static void open_gap(wr_thread_state *h, wr_gap_fact which, const wr_common *t,
@@ -197,11 +196,6 @@ static weir_status see_gaps(wr_thread_facts *f, wr_thread_state *h, const wr_com
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-static int64_t lesser(int64_t a, int64_t b)
-{
-  return a < b ? a : b;
-}
-
 /* What the thread waits in the call, of a copy no more than what moving its bytes does not explain. */
 static int64_t waited_in(const wr_common *t, const wr_fact_call *c)
 {
@@ -219,7 +213,7 @@ static int64_t host_ahead(const wr_thread_state *h, const wr_common *t, const wr
   bool other = t->kind == WEIR_EV_SYNC && !h->brings && h->wait_device >= 0 && t->own_device >= 0 &&
                t->own_device != h->wait_device;
   if (other) {
-    *shared_ns = lesser(own_ns, next->duration);
+    *shared_ns = wr_least(own_ns, next->duration);
     return until + *shared_ns;
   }
   int64_t waited = waited_in(t, next);
@@ -233,7 +227,7 @@ static weir_status end_wait(wr_thread_facts *f, wr_thread_state *h, const wr_com
   int64_t own_ns = h->wait_duration - h->wait_shared, gain = own_ns;
   h->wait_shared = 0;
   if (!h->ahead || !h->followed) return WEIR_OK;
-  if (next) gain = lesser(own_ns, host_ahead(h, t, next, own_ns, &h->wait_shared));
+  if (next) gain = wr_least(own_ns, host_ahead(h, t, next, own_ns, &h->wait_shared));
   return ADD(f, WAIT_AHEAD, h->wait, h->gap, gain, h->wait_template, h->wait_duration, h->shared);
 }
 

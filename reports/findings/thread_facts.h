@@ -67,6 +67,14 @@ typedef struct wr_thread_facts {
 
 /* What calls of a template are to a thread: `in_thread` of it. */
 uint16_t wr_thread_kind(const wr_common *t);
+enum { WR_THREAD_ENDS_GAP = 1 << 4 | 1 << 9 /* of one that can end a gap, and is no more */ };
+
+/* Whether it is to be taken. */
+static inline bool wr_thread_minds(const wr_thread_state *h, const wr_common *t)
+{
+  bool ends = t->in_thread == WR_THREAD_ENDS_GAP;
+  return ends ? h->gap_row[WR_GAP_BLOCKING_COPY].open : t->in_thread;
+}
 
 /* The thread's next call, which succeeded, in order of time. `shared`: the host may look at what
  * kernels write by themselves. Errors: ENOMEM, EIO. */

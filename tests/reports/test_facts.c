@@ -375,7 +375,8 @@ static void compare_facts(const char *trace, const fact_case *all, int count, co
   ck_assert_int_eq(wr_input_open(&in, trace), WEIR_OK);
   ck_assert_int_eq(wr_events_open(&events, &in.db), WEIR_OK);
   ck_assert_int_eq(wr_facts_begin(&pass, &f, &in.db, &settings), WEIR_OK);
-  ck_assert_int_eq(wr_events_by_time(&events, wr_facts_take, pass), WEIR_OK);
+  const wr_listener listener = {.take_some = wr_facts_take, .context = pass, .in_time = true};
+  ck_assert_int_eq(wr_events_listen(&events, &listener, 1), WEIR_OK);
   ck_assert_msg(wr_facts_end(pass) == WEIR_OK, "%s", weir_error_message());
   wr_facts_close(pass);
   for (int i = 0; i < count; i++)

@@ -212,8 +212,8 @@ START_TEST(facts_are_tables_while_they_are_open)
   ck_assert_int_eq(wr_fact_open(&t), WEIR_OK);
   for (int64_t i = -5; i < 500; i++)
     ck_assert(!wr_fact_add(&t, WR_FACT_COPY_FAMILY, (const int64_t[]){i * 2, i + 7, i}));
-  ck_assert(!wr_fact_add(&t, WR_FACT_UNTOUCHED, (const int64_t[]){3, 9, 1, 64}));
-  ck_assert(!wr_fact_add_null(&t, WR_FACT_UNTOUCHED, (const int64_t[]){4, 9, 1, 64}));
+  ck_assert(!wr_fact_add_either(&t, WR_FACT_UNTOUCHED, (const int64_t[]){3, 9, 1, 64}, false));
+  ck_assert(!wr_fact_add_either(&t, WR_FACT_UNTOUCHED, (const int64_t[]){4, 9, 1, 64}, true));
   ck_assert_int_eq(wr_fact_make_tables(&t, &db), WEIR_OK);
   ck_assert_int_eq(number_of(db.handle, "SELECT count(*) FROM temp.copy_family"), 505);
   ck_assert_int_eq(number_of(db.handle, "SELECT sum(first) FROM copy_family"), 499 * 250 - 15);
