@@ -52,14 +52,20 @@ bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe);
 /* Whether a function makes contexts, or asks for one by name. */
 bool wr_firsts_named(const wr_firsts *f, uint32_t api);
 
-/* Takes a call as wr_firsts_take() does, where it is like most: of the thread of the call before,
- * and in no context or in that of the thread's call before. False: it is not, and nothing was
- * taken. The function is none of wr_firsts_named(). */
-static inline bool wr_firsts_go_on(wr_firsts *f, int64_t thread, int64_t context, int64_t start,
+/* Of the thread of the call that wr_firsts_take() took last: its place in threads, plus 1. It stays that. */
+static inline uint32_t wr_firsts_thread(const wr_firsts *f)
+{
+  return (uint32_t)f->last_at + 1;
+}
+
+/* Takes a call as wr_firsts_take() does, where it is like most: in no context, or in that of its
+ * thread's call before. `thread`: wr_firsts_thread() of that thread, 0: not known yet. False: it is
+ * not, and nothing was taken. The function is none of wr_firsts_named(). */
+static inline bool wr_firsts_go_on(wr_firsts *f, uint32_t thread, int64_t context, int64_t start,
                                    int64_t end)
 {
-  if (thread != f->last_thread || !f->thread_count) return false;
-  wr_first_thread *t = &f->threads[f->last_at];
+  if (!thread) return false;
+  wr_first_thread *t = &f->threads[thread - 1];
   if (context && (context != t->context || f->reset_count)) return false;
   if (start < t->start) t->start = start;
   if (end > t->end) t->end = end;

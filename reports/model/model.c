@@ -22,6 +22,7 @@ typedef struct call_sum {
   uint64_t registered;            /* events that have bytes */
   int64_t first;                  /* row of the first event */
   uint8_t how;                    /* TAKE_*: of the template; 0: not known yet */
+  uint32_t thread;                /* of the template: wr_firsts_thread(); 0: not known yet */
 } call_sum;
 
 /* What is done with an event of a template, decided once for all of them. */
@@ -470,14 +471,16 @@ static weir_status keep_undecided(load *l, const wr_event *e, uint8_t how)
 }
 
 /* *maybe: it may have made a context. False: out of memory. */
-static inline bool take_call(load *l, const wr_event *e, uint8_t how, bool *maybe)
+static inline bool take_call(load *l, const wr_event *e, call_sum *s, bool *maybe)
 {
   int64_t end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
-  if (!(how & TAKE_NAMED) &&
-      wr_firsts_go_on(&l->firsts, e->t->thread, e->t->context, e->start, end))
+  if (!(s->how & TAKE_NAMED) &&
+      wr_firsts_go_on(&l->firsts, s->thread, e->t->context, e->start, end))
     return true;
   const wr_first_call c = first_call(e->t, e->start, e->ns);
-  return wr_firsts_take(&l->firsts, &c, maybe);
+  bool taken = wr_firsts_take(&l->firsts, &c, maybe);
+  s->thread = taken ? wr_firsts_thread(&l->firsts) : 0;
+  return taken;
 }
 
 static weir_status take_event(void *context, const wr_event *e)
@@ -486,7 +489,7 @@ static weir_status take_event(void *context, const wr_event *e)
   call_sum *s = sum_of_template(l, e->at);
   uint8_t how = s ? s->how : 0;
   bool maybe = false;
-  if (!s || (how & TAKE_CALL && !take_call(l, e, how, &maybe)) ||
+  if (!s || (how & TAKE_CALL && !take_call(l, e, s, &maybe)) ||
       (how & TAKE_KERNEL && !wr_kernels_launch(&l->m->kernels, e)))
     return wr_db_out_of_memory(l->db);
   if (l->template_of && e->id >= l->first_event && e->id <= l->last_event)

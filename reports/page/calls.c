@@ -11,6 +11,7 @@
 typedef struct page_kind {
   int64_t process, thread, context;
   uint32_t site, api, stack, route; /* route: index plus 1, 0 none */
+  uint32_t of_thread;               /* wr_firsts_thread(), 0: not known yet */
   int device;
   uint16_t lane, kind;
   uint8_t of, direction;
@@ -278,12 +279,15 @@ static wr_first_call first_call_of_page(const page_kind *k, int64_t start, int64
 }
 
 /* *maybe: it may have made a context. False: out of memory. */
-static bool take_first(page_calls *c, const page_kind *k, const wr_event *e, bool *maybe)
+static bool take_first(page_calls *c, page_kind *k, const wr_event *e, bool *maybe)
 {
   int64_t end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
-  if (!k->named && wr_firsts_go_on(&c->firsts, k->thread, k->context, e->start, end)) return true;
+  if (!k->named && wr_firsts_go_on(&c->firsts, k->of_thread, k->context, e->start, end))
+    return true;
   wr_first_call call = first_call_of_page(k, e->start, e->ns);
-  return wr_firsts_take(&c->firsts, &call, maybe);
+  bool taken = wr_firsts_take(&c->firsts, &call, maybe);
+  k->of_thread = taken ? wr_firsts_thread(&c->firsts) : 0;
+  return taken;
 }
 
 static weir_status take_event(void *context, const wr_event *e)
