@@ -8,18 +8,26 @@
 #include "reports/import/lifetime.h"
 #include "reports/model/model.h"
 
+/* What is done with an event of a kind, and what was: of calls that were run, all but what their time may
+ * be of. */
 typedef struct page_kind {
-  int64_t process, thread, context;
-  uint32_t site, api, stack, route; /* route: index plus 1, 0 none */
-  uint32_t of_thread;               /* wr_firsts_thread(), 0: not known yet */
-  int device;
-  uint16_t lane, kind;
+  int64_t context;
+  uint32_t of_thread; /* wr_firsts_thread(), 0: not known yet */
+  uint32_t own, wait; /* lines of the cube: its own, and of what it may have waited */
+  uint32_t site;
+  uint16_t lane;
   uint8_t of, direction;
   bool listed;                       /* it is a call */
-  bool good, done, first, sized;     /* good: returned success; done: and was run, not captured */
+  bool done, first, sized;           /* done: returned success, and was run, not captured */
   bool waits, implicit, alloc, copy; /* alloc: of device memory */
   bool named;                        /* it may have made a context by its name */
-  page_cell_near own, wait;          /* its cell, and that of what it may have waited */
+  bool launch, registers;
+  bool good;                 /* returned success */
+  uint64_t count, bytes, ns; /* of calls that were run */
+  int64_t earliest;          /* row of one of them */
+  int64_t process, thread;
+  uint32_t api, stack, route; /* route: index plus 1, 0 none */
+  int device;
 } page_kind;
 
 typedef struct page_undecided {
@@ -114,10 +122,10 @@ static uint8_t memory_direction(int64_t mem)
 }
 
 /* What a call of this kind is; `copy`, `mem`: as in a template. */
-static void classify(const page_calls *c, page_kind *k, int64_t copy, int64_t mem)
+static void classify(const page_calls *c, page_kind *k, int64_t kind, int64_t copy, int64_t mem)
 {
   k->of = PAGE_OTHER;
-  switch (k->kind) {
+  switch (kind) {
   case WEIR_EV_ALLOC:
     k->of = PAGE_ALLOCATION, k->direction = memory_direction(mem);
     k->alloc = k->direction == PAGE_NO_DIRECTION;
@@ -132,10 +140,10 @@ static void classify(const page_calls *c, page_kind *k, int64_t copy, int64_t me
     k->of = PAGE_MEMSET;
     break;
   case WEIR_EV_LAUNCH:
-    k->of = PAGE_LAUNCH;
+    k->of = PAGE_LAUNCH, k->launch = true;
     break;
   case WEIR_EV_HOSTREG:
-    k->of = PAGE_ALLOCATION, k->direction = PAGE_REGISTERED;
+    k->of = PAGE_ALLOCATION, k->direction = PAGE_REGISTERED, k->registers = true;
     break;
   case WEIR_EV_SYNC:
     k->waits = copy == WEIR_SYNC_EVENT || copy == WEIR_SYNC_STREAM || copy == WEIR_SYNC_CONTEXT;
@@ -145,8 +153,8 @@ static void classify(const page_calls *c, page_kind *k, int64_t copy, int64_t me
     if (is_graph_launch(c, k->api)) k->of = PAGE_GRAPH;
     break;
   }
-  k->sized = k->kind == WEIR_EV_ALLOC || k->kind == WEIR_EV_COPY || k->kind == WEIR_EV_MEMSET ||
-             k->kind == WEIR_EV_HOSTREG;
+  k->sized = kind == WEIR_EV_ALLOC || kind == WEIR_EV_COPY || kind == WEIR_EV_MEMSET ||
+             kind == WEIR_EV_HOSTREG;
 }
 
 static weir_status make_kind(page_calls *c, const wr_template *t, page_kind *k)
@@ -155,7 +163,9 @@ static weir_status make_kind(page_calls *c, const wr_template *t, page_kind *k)
                    .thread = t->thread,
                    .context = t->context,
                    .api = (uint32_t)t->api,
-                   .kind = (uint16_t)t->kind,
+                   .own = PAGE_NO_LINE,
+                   .wait = PAGE_NO_LINE,
+                   .earliest = INT64_MAX,
                    .device = (int)t->device,
                    .good = t->succeeded,
                    .done = t->done,
@@ -163,7 +173,7 @@ static weir_status make_kind(page_calls *c, const wr_template *t, page_kind *k)
                    .listed = t->kind != WEIR_EV_CACHE};
   if (!k->listed) return WEIR_OK;
   k->named = wr_firsts_named(&c->firsts, k->api);
-  classify(c, k, t->copy, t->mem);
+  classify(c, k, t->kind, t->copy, t->mem);
   k->implicit = t->implicit;
   weir_status s = page_site_of(c->places, t->stack, k->api, &k->site);
   if (s) return s;
@@ -198,8 +208,18 @@ static const page_kind *page_kind_of(const page_calls *c, int64_t template)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static weir_status add_to_cell(const page_calls *c, page_cell *cell, page_cell by)
+/* The line of a kind's own class. While events pass a route is known by its index: it gets its number after them. */
+static uint32_t own_line(page_calls *c, const page_kind *k)
 {
+  uint32_t route = k->route && c->all_passed ? c->route[k->route - 1].number : k->route;
+  return page_line_of(
+      &c->cube,
+      (page_key){.site = k->site, .of = k->of, .direction = k->direction, .route = route});
+}
+
+static weir_status add_to_cell(page_calls *c, uint32_t line, int64_t start, page_cell by)
+{
+  page_cell *cell = line == PAGE_NO_LINE ? NULL : page_cell_of(&c->cube, start, line);
   if (!cell) return wr_db_out_of_memory(c->db);
   cell->count += by.count, cell->bytes += by.bytes;
   cell->host_ns += by.host_ns, cell->device_ns += by.device_ns;
@@ -209,52 +229,80 @@ static weir_status add_to_cell(const page_calls *c, page_cell *cell, page_cell b
 /* In the class of its kind. */
 static weir_status add_own(page_calls *c, page_kind *k, int64_t start, page_cell by)
 {
-  const page_key key = {.site = k->site,
-                        .of = k->of,
-                        .direction = k->direction,
-                        .route = k->route ? c->route[k->route - 1].number : 0};
-  return add_to_cell(c, page_cell_again(&c->cube, &k->own, start, key), by);
+  if (k->own == PAGE_NO_LINE) k->own = own_line(c, k);
+  return add_to_cell(c, k->own, start, by);
 }
 
-/* In another class; `near`: of that one. */
-static weir_status add_other(page_calls *c, const page_kind *k, page_class of, page_cell_near *near,
-                             int64_t start, page_cell by)
+static weir_status add_wait(page_calls *c, page_kind *k, int64_t start, int64_t ns)
 {
-  const page_key key = {.site = k->site, .of = (uint8_t)of};
-  return add_to_cell(c, page_cell_again(&c->cube, near, start, key), by);
+  if (k->wait == PAGE_NO_LINE)
+    k->wait = page_line_of(&c->cube, (page_key){.site = k->site, .of = PAGE_IMPLICIT});
+  return add_to_cell(c, k->wait, start, (page_cell){.count = 1, .host_ns = (uint64_t)ns});
 }
 
-/* A call's time, and waits. `init`: it is no time of what it did. */
-static weir_status add_time(page_calls *c, page_kind *k, int64_t start, int64_t ns, bool init)
+/* The time of a call that brought up a context: it is no time of what it did. */
+static weir_status add_init(page_calls *c, const page_kind *k, int64_t start, int64_t ns)
 {
-  const page_cell one = {.count = 1, .host_ns = (uint64_t)ns};
-  page_cell_near none = {0};
-  if (init) return k->first ? add_other(c, k, PAGE_INIT, &none, start, one) : WEIR_OK;
-  if (!k->done) return WEIR_OK;
-  page_flame *f = page_flame_of(c, k->stack);
-  if (!f) return wr_db_out_of_memory(c->db);
-  if (k->waits || k->implicit) f->wait_ns += (uint64_t)ns;
-  if (k->waits) return add_own(c, k, start, one);
-  weir_status s = k->implicit ? add_other(c, k, PAGE_IMPLICIT, &k->wait, start, one) : WEIR_OK;
+  if (!k->first) return WEIR_OK;
+  uint32_t line = page_line_of(&c->cube, (page_key){.site = k->site, .of = PAGE_INIT});
+  return add_to_cell(c, line, start, (page_cell){.count = 1, .host_ns = (uint64_t)ns});
+}
+
+/* The time of another that was run. */
+static weir_status add_time(page_calls *c, page_kind *k, int64_t start, int64_t ns)
+{
+  k->ns += (uint64_t)ns;
+  if (k->waits) return add_own(c, k, start, (page_cell){.count = 1, .host_ns = (uint64_t)ns});
+  weir_status s = k->implicit ? add_wait(c, k, start, ns) : WEIR_OK;
   if (s || !k->first) return s;
-  if (k->copy) f->transfer_ns += (uint64_t)ns, c->route[k->route - 1].host_ns += (uint64_t)ns;
   return add_own(c, k, start, (page_cell){.host_ns = (uint64_t)ns});
 }
 
-/* What it did, however long that took. */
+/* What one that was run did, however long that took. */
 static weir_status add_count(page_calls *c, page_kind *k, const wr_event *e)
 {
-  uint64_t bytes = e->bytes;
-  if (!k->done || k->waits || (k->kind == WEIR_EV_HOSTREG && !bytes)) return WEIR_OK;
-  weir_status s = WEIR_OK;
-  if (k->copy) s = add_copies(c, k->route, k->stack, e->id, 1, bytes);
-  if (k->alloc) {
-    page_flame *f = page_flame_of(c, k->stack);
-    if (!f) return wr_db_out_of_memory(c->db);
-    f->alloc_count++, f->alloc_bytes += bytes;
+  k->count++, k->bytes += e->bytes;
+  if (e->id < k->earliest) k->earliest = e->id;
+  if (k->waits || (k->registers && !e->bytes)) return WEIR_OK;
+  return add_own(c, k, e->start, (page_cell){.count = 1, .bytes = k->sized ? e->bytes : 0});
+}
+
+/* Both at once. */
+static weir_status add_call(page_calls *c, page_kind *k, const wr_event *e)
+{
+  if (k->registers && !e->bytes) {
+    weir_status s = add_count(c, k, e);
+    return s ? s : add_time(c, k, e->start, e->ns);
   }
-  const page_cell did = {.count = 1, .bytes = k->sized ? bytes : 0};
+  k->count++, k->bytes += e->bytes, k->ns += (uint64_t)e->ns;
+  if (e->id < k->earliest) k->earliest = e->id;
+  weir_status s = k->implicit ? add_wait(c, k, e->start, e->ns) : WEIR_OK;
+  const page_cell did = {.count = 1,
+                         .bytes = k->sized ? e->bytes : 0,
+                         .host_ns = k->first || k->waits ? (uint64_t)e->ns : 0};
   return s ? s : add_own(c, k, e->start, did);
+}
+
+/* What the calls of a kind come to for their stack and, of copies, their route. */
+static weir_status fold_kind(page_calls *c, const page_kind *k)
+{
+  if (!k->count) return WEIR_OK;
+  weir_status s =
+      k->copy ? add_copies(c, k->route, k->stack, k->earliest, k->count, k->bytes) : WEIR_OK;
+  page_flame *f = page_flame_of(c, k->stack);
+  if (s || !f) return s ? s : wr_db_out_of_memory(c->db);
+  if (k->alloc) f->alloc_count += k->count, f->alloc_bytes += k->bytes;
+  return WEIR_OK;
+}
+
+/* The same of their time, once that is known. */
+static weir_status fold_time(page_calls *c, const page_kind *k)
+{
+  page_flame *f = k->ns ? page_flame_of(c, k->stack) : NULL;
+  if (!f) return k->ns ? wr_db_out_of_memory(c->db) : WEIR_OK;
+  if (k->waits || k->implicit) f->wait_ns += k->ns;
+  if (k->copy && k->first) f->transfer_ns += k->ns, c->route[k->route - 1].host_ns += k->ns;
+  return WEIR_OK;
 }
 
 static weir_status keep_undecided(page_calls *c, size_t kind, int64_t start, int64_t ns)
@@ -290,24 +338,29 @@ static bool take_first(page_calls *c, page_kind *k, const wr_event *e, bool *may
   return taken;
 }
 
+static weir_status add_event(page_calls *c, page_kind *k, const wr_event *e)
+{
+  bool maybe = false;
+  if (!take_first(c, k, e, &maybe)) return wr_db_out_of_memory(c->db);
+  if (!maybe) return k->done ? add_call(c, k, e) : WEIR_OK;
+  weir_status s = k->done ? add_count(c, k, e) : WEIR_OK;
+  return s ? s : keep_undecided(c, e->at, e->start, e->ns);
+}
+
 static weir_status take_event(void *context, const wr_event *e)
 {
   page_calls *c = context;
-  if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
-  if (!c->kind[e->at].listed) return WEIR_OK;
   page_kind *k = &c->kind[e->at];
-  bool maybe = false;
-  if (!take_first(c, k, e, &maybe)) return wr_db_out_of_memory(c->db);
-  weir_status s = add_count(c, k, e);
-  if (!s)
-    s = maybe ? keep_undecided(c, e->at, e->start, e->ns) : add_time(c, k, e->start, e->ns, false);
+  if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
+  if (!k->listed) return WEIR_OK;
+  weir_status s = add_event(c, k, e);
   if (s || !k->first) return s;
   const page_op op = {.start = e->start,
                       .ns = e->ns,
                       .event = e->id,
-                      .bytes = k->kind == WEIR_EV_LAUNCH ? e->a
-                               : k->sized                ? e->bytes
-                                                         : 0,
+                      .bytes = k->launch  ? e->a
+                               : k->sized ? e->bytes
+                                          : 0,
                       .site = k->site,
                       .lane = k->lane,
                       .of = k->of};
@@ -321,7 +374,10 @@ static weir_status decide(page_calls *c)
     const page_undecided *u = &c->undecided[i];
     page_kind *k = &c->kind[u->kind];
     wr_first_call call = first_call_of_page(k, u->start, u->ns);
-    s = add_time(c, k, u->start, u->ns, wr_firsts_made(&c->firsts, &call));
+    if (wr_firsts_made(&c->firsts, &call))
+      s = add_init(c, k, u->start, u->ns);
+    else if (k->done)
+      s = add_time(c, k, u->start, u->ns);
   }
   return s;
 }
@@ -336,7 +392,7 @@ static weir_status take_graph(void *context, sqlite3_stmt *q)
   uint64_t times = (uint64_t)sqlite3_column_int64(q, 2) * (uint64_t)sqlite3_column_int64(q, 10);
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4) * times;
   if (!of) return WEIR_OK;
-  page_kind k = {.site = of->site, .stack = of->stack};
+  page_kind k = {.site = of->site, .stack = of->stack, .own = PAGE_NO_LINE};
   weir_status s = WEIR_OK;
   switch (sqlite3_column_int(q, 3)) {
   case WR_NODE_KERNEL:
@@ -433,7 +489,7 @@ static weir_status load_graphs(page_calls *c)
 static page_kind kind_of_work(const page_kind *of, int work, int64_t copy)
 {
   static const uint8_t classes[] = {0, PAGE_TRANSFER, PAGE_MEMSET, PAGE_LAUNCH, PAGE_GRAPH};
-  page_kind k = {.of = classes[work]};
+  page_kind k = {.of = classes[work], .own = PAGE_NO_LINE};
   if (of) k.site = of->site, k.stack = of->stack;
   if (of && of->of == k.of)
     k.direction = of->direction, k.route = of->route;
@@ -559,16 +615,17 @@ static int by_first_row(const void *left, const void *right)
 static weir_status number_routes(page_calls *c)
 {
   page_route **route = calloc(c->routes + 1, sizeof(void *));
-  uint32_t *number = calloc((size_t)c->numbered + 1, sizeof(*number)), count = 0;
+  uint32_t *number = calloc(c->routes + 1, sizeof(*number)), count = 0;
   for (size_t i = 0; route && i < c->routes; i++)
     if (c->route[i].number) route[count++] = &c->route[i];
   bool made = route && number;
   if (made && count) qsort(route, count, sizeof(void *), by_first_row);
   for (uint32_t i = 0; made && i < count; i++) {
-    number[route[i]->number] = i + 1;
+    number[route[i] - c->route + 1] = i + 1; /* the cube has their indices until here */
     route[i]->number = i + 1;
   }
-  if (made) page_cube_renumber(&c->cube, number);
+  c->all_passed = true;
+  made = made && page_cube_renumber(&c->cube, number);
   free(route);
   free(number);
   return made ? WEIR_OK : wr_db_out_of_memory(c->db);
@@ -577,9 +634,14 @@ static weir_status number_routes(page_calls *c)
 weir_status page_calls_end(page_calls *c)
 {
   const wr_db *db = c->db;
-  weir_status s = number_routes(c);
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < c->kinds; i++)
+    s = fold_kind(c, &c->kind[i]);
+  if (!s) s = number_routes(c);
   if (!s) s = load_graphs(c);
   if (!s) s = decide(c);
+  for (size_t i = 0; !s && i < c->kinds; i++)
+    s = fold_time(c, &c->kind[i]);
   if (!s && wr_db_has_table(db, "device_work") && wr_db_has_column(db, "device_work", "graph_node"))
     s = wr_db_each(db, has_graphs(c) ? DEVICE_SQL(GRAPH_CONTENT) : DEVICE_SQL("NULL"), take_work,
                    c);

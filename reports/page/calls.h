@@ -46,6 +46,7 @@ typedef struct page_calls {
   wr_firsts firsts;
   hash_map by_kernel; /* process and handle -> text, plus 1 */
   uint32_t graph_launch[4];
+  bool all_passed;   /* all events, so that routes have their numbers */
   bool device_times; /* there are any */
   void (*progress)(void *context, uint64_t events);
   void *context;

@@ -4,12 +4,9 @@
 #include <zlib.h>
 #include "reports/base/util.h"
 
-#define MOST_VALUE ((INT64_C(1) << 53) - 1)
-
 enum {
-  LONGEST_CODE = 10, /* bytes of a LEB128 */
-  PIECE = 3 << 14,   /* bytes of gzip that become base64 at once */
-  GZIP_LEVEL = 2,    /* level 4 takes 1.5 times as long for 3 % less, zlib's default 4 times */
+  PIECE = 3 << 14, /* bytes of gzip that become base64 at once */
+  GZIP_LEVEL = 2,  /* level 4 takes 1.5 times as long for 3 % less, zlib's default 4 times */
   GZIP_WINDOW = 15 + 16,
   GZIP_MEMORY = 8,
   SAMPLE = 16 << 10,      /* bytes of a column by which its strategy is chosen */
@@ -26,30 +23,10 @@ int page_column_new(page_columns *c, page_encoding encoding)
   return (int)c->count++;
 }
 
-static uint64_t zigzag(int64_t value)
+bool page_column_grow(page_columns *c, page_column *x)
 {
-  return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-}
-
-void page_put(page_columns *c, int column, int64_t value)
-{
-  if (c->failed) return;
-  page_column *x = &c->column[column];
-  if (x->capacity - x->used < LONGEST_CODE &&
-      !wr_grow(&x->bytes, &x->capacity, x->used + LONGEST_CODE, 1)) {
-    c->failed = true;
-    return;
-  }
-  int64_t least = x->encoding == PAGE_ZV ? -MOST_VALUE : 0;
-  int64_t good = value < least ? least : value > MOST_VALUE ? MOST_VALUE : value;
-  bool difference = x->encoding == PAGE_DV && x->count;
-  uint64_t code = (uint64_t)good;
-  if (difference || x->encoding == PAGE_ZV) code = zigzag(difference ? good - x->last : good);
-  for (; code >= 128; code >>= 7)
-    x->bytes[x->used++] = (unsigned char)(code | 128);
-  x->bytes[x->used++] = (unsigned char)code;
-  x->last = good;
-  x->count++;
+  if (!wr_grow(&x->bytes, &x->capacity, x->used + PAGE_LONGEST_CODE, 1)) c->failed = true;
+  return !c->failed;
 }
 
 bool page_columns_failed(const page_columns *c)

@@ -1,38 +1,68 @@
-/* cube.c: see cube.h. */
+/* cube.c: see cube.h. Calls come in order of time, so that a line's last cell is the one of the bin or there is none yet. */
 #include "reports/page/cube.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/sort.h"
 #include "reports/base/util.h"
 
 enum { FEWEST_BINS = 16, FEWEST_SLOTS = 1024 };
 
 static int compare_keys(const page_key *a, const page_key *b)
 {
-  if (a->bin != b->bin) return a->bin < b->bin ? -1 : 1;
   if (a->site != b->site) return a->site < b->site ? -1 : 1;
   if (a->of != b->of) return a->of < b->of ? -1 : 1;
   if (a->direction != b->direction) return a->direction < b->direction ? -1 : 1;
   return a->route < b->route ? -1 : a->route > b->route;
 }
 
-static bool same_key(const page_key *a, const page_key *b)
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static uint64_t hash_key(const page_key *key)
 {
-  return a->bin == b->bin && a->site == b->site && a->route == b->route && a->of == b->of &&
-         a->direction == b->direction;
+  return hash_mix(hash_mix(7, (uint64_t)key->site << 32 | key->route),
+                  (uint64_t)key->of << 8 | key->direction);
 }
 
-static size_t home_slot(const page_cube *c, const page_key *key)
+uint32_t page_line_of(page_cube *c, page_key key)
 {
-  uint64_t hash = hash_mix(hash_mix(7, (uint64_t)key->bin << 32 | key->site),
-                           (uint64_t)key->route << 16 | (uint64_t)key->of << 8 | key->direction);
-  return (size_t)hash & c->mask;
+  for (uint64_t hash = hash_key(&key);; hash = hash_mix(hash, 1)) {
+    uint64_t *known = hash_map_place(&c->by_key, hash, NULL);
+    if (!known) return PAGE_NO_LINE;
+    if (*known && compare_keys(&c->line[*known - 1].key, &key) != 0) continue;
+    if (*known) return (uint32_t)*known - 1;
+    if (c->lines >= PAGE_NO_LINE ||
+        !wr_grow(&c->line, &c->line_capacity, c->lines + 1, sizeof(*c->line)))
+      return PAGE_NO_LINE;
+    c->line[c->lines++] = (page_line){.key = key};
+    *known = c->lines;
+    return (uint32_t)c->lines - 1;
+  }
 }
 
-/* The slot that has the cell of a key, or would have it. */
-static uint32_t *find_slot(const page_cube *c, const page_key *key)
+bool page_cube_renumber(page_cube *c, const uint32_t number[])
 {
-  size_t at = home_slot(c, key);
-  while (c->slot[at] && !same_key(&c->cell[c->slot[at] - 1].key, key))
+  hash_map_free(&c->by_key);
+  for (size_t i = 0; i < c->lines; i++) {
+    page_key *key = &c->line[i].key;
+    if (key->route) key->route = number[key->route];
+    uint64_t hash = hash_key(key), *place;
+    while ((place = hash_map_place(&c->by_key, hash, NULL)) && *place)
+      hash = hash_mix(hash, 1);
+    if (!place) return false;
+    *place = i + 1;
+  }
+  return true;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+/* The slot that has a cell, or would have it. */
+static uint32_t *find_slot(const page_cube *c, uint32_t bin, uint32_t line)
+{
+  size_t at = (size_t)hash_mix(7, (uint64_t)bin << 32 | line) & c->mask;
+  while (c->slot[at] &&
+         (c->cell[c->slot[at] - 1].line != line || c->cell[c->slot[at] - 1].bin != bin))
     at = (at + 1) & c->mask;
   return &c->slot[at];
 }
@@ -41,69 +71,67 @@ static uint32_t *find_slot(const page_cube *c, const page_key *key)
 static void fill_slots(page_cube *c)
 {
   if (c->slot) memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
-  for (size_t i = c->first; i < c->count; i++)
-    *find_slot(c, &c->cell[i].key) = (uint32_t)i + 1;
+  for (size_t i = 0; c->slot && i < c->count; i++)
+    *find_slot(c, c->cell[i].bin, c->cell[i].line) = (uint32_t)i + 1;
 }
 
-void page_cube_renumber(page_cube *c, const uint32_t number[])
-{
-  for (size_t i = 0; i < c->count; i++)
-    if (c->cell[i].key.route) c->cell[i].key.route = number[c->cell[i].key.route];
-  fill_slots(c);
-}
-
-/* As many slots as are needed, of which at most half are used; no more, since they are cleared for
- * each bin. */
+/* As many slots as are needed for another cell, of which at most half are used. */
 static bool fit_slots(page_cube *c)
 {
-  size_t slots = FEWEST_SLOTS;
-  while (slots <= 2 * (c->count - c->first) + 1)
+  size_t slots = c->mask ? c->mask + 1 : FEWEST_SLOTS;
+  if (c->mask && 2 * c->count < c->mask) return true;
+  while (slots <= 2 * c->count + 1)
     slots *= 2;
-  if (slots > c->room) {
-    uint32_t *more = c->count < UINT32_MAX / 2 ? malloc(slots * sizeof(*more)) : NULL;
-    if (!more) return false;
-    free(c->slot);
-    c->slot = more, c->room = slots;
-  }
+  uint32_t *more = c->count < UINT32_MAX / 2 ? malloc(slots * sizeof(*more)) : NULL;
+  if (!more) return false;
+  free(c->slot);
+  c->slot = more;
   c->mask = slots - 1;
   fill_slots(c);
   return true;
 }
 
-/* While calls come in order of time each bin's cells are the last ones, and only they are looked
- * for. */
-static bool choose_bin(page_cube *c, uint32_t bin)
+static page_cell *add_cell(page_cube *c, uint32_t bin, uint32_t line)
 {
-  if (c->scattered || !c->count || c->cell[c->count - 1].key.bin == bin) return true;
-  c->scattered = c->cell[c->count - 1].key.bin > bin;
-  c->first = c->scattered ? 0 : c->count;
-  return fit_slots(c);
+  if (!wr_grow(&c->cell, &c->capacity, c->count + 1, sizeof(*c->cell))) return NULL;
+  c->cell[c->count] = (page_cell){.bin = bin, .line = line};
+  return &c->cell[c->count++];
 }
 
-static page_cell *place_cell(page_cube *c, page_key key)
+/* That of a slot, where bins do not ascend. */
+static page_cell *cell_of_slot(page_cube *c, uint32_t bin, uint32_t line)
 {
-  if (c->latest < c->count && same_key(&c->cell[c->latest].key, &key)) return &c->cell[c->latest];
-  if (!choose_bin(c, key.bin)) return NULL;
-  if (2 * (c->count - c->first) >= c->mask && !fit_slots(c)) return NULL;
-  uint32_t *at = find_slot(c, &key);
-  c->latest = *at ? *at - 1 : c->count;
-  if (*at) return &c->cell[c->latest];
-  if (!wr_grow(&c->cell, &c->capacity, c->count + 1, sizeof(*c->cell))) return NULL;
-  *at = (uint32_t)c->count + 1;
-  c->cell[c->count] = (page_cell){.key = key};
-  return &c->cell[c->count++];
+  if (!fit_slots(c)) return NULL;
+  uint32_t *at = find_slot(c, bin, line);
+  if (*at) return &c->cell[*at - 1];
+  page_cell *cell = add_cell(c, bin, line);
+  if (cell) *at = (uint32_t)c->count;
+  return cell;
+}
+
+static page_cell *place_cell(page_cube *c, uint32_t bin, uint32_t line)
+{
+  page_line *x = &c->line[line];
+  if (x->cell && x->bin == bin) return &c->cell[x->cell - 1];
+  c->scattered |= c->count && c->cell[c->count - 1].bin > bin;
+  page_cell *cell = c->scattered ? cell_of_slot(c, bin, line) : add_cell(c, bin, line);
+  if (!cell) return NULL;
+  x->bin = bin;
+  x->cell = (uint32_t)(cell - c->cell) + 1;
+  return cell;
 }
 
 /* Cells are moved to the front of their own array: there are never more than were read. */
 static bool fold_bins(page_cube *c)
 {
   size_t all = c->count;
-  c->count = c->first = 0;
+  c->count = 0;
   fill_slots(c);
+  for (size_t i = 0; i < c->lines; i++)
+    c->line[i].cell = 0;
   for (size_t i = 0; i < all; i++) {
     page_cell was = c->cell[i];
-    was.key.bin /= 2;
-    page_cell *to = place_cell(c, was.key);
+    page_cell *to = place_cell(c, was.bin / 2, was.line);
     if (!to) return false;
     to->count += was.count, to->bytes += was.bytes;
     to->host_ns += was.host_ns, to->device_ns += was.device_ns;
@@ -111,54 +139,89 @@ static bool fold_bins(page_cube *c)
   c->bins.count /= 2;
   c->bins.width_ns *= 2;
   c->near = (page_bin_near){0};
-  c->folded++;
   return true;
 }
 
-page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key)
+page_cell *page_cell_find(page_cube *c, int64_t ns, uint32_t line)
 {
-  while (c->count >= PAGE_MOST_CELLS && c->bins.count > FEWEST_BINS) {
+  while (c->count >= PAGE_MOST_CELLS && c->bins.count > FEWEST_BINS)
     if (!fold_bins(c)) return NULL;
-  }
-  key.bin = page_bin_again(&c->bins, &c->near, ns);
-  return place_cell(c, key);
+  return place_cell(c, page_bin_again(&c->bins, &c->near, ns), line);
 }
 
-static int by_key(const void *left, const void *right)
+/* ---- columns --------------------------------------------------------------------------------- */
+
+typedef struct cell_order {
+  int64_t order; /* its bin, then its line's place in the order of keys */
+  size_t cell;
+} cell_order;
+
+static int by_key(const void *left, const void *right, void *of)
 {
-  return compare_keys(&((const page_cell *)left)->key, &((const page_cell *)right)->key);
+  const page_cube *c = of;
+  return compare_keys(&c->line[*(const size_t *)left].key, &c->line[*(const size_t *)right].key);
 }
 
-/* While bins ascend only each bin's cells are to be sorted. */
-static void sort_cells(page_cube *c)
+static int by_order(const void *left, const void *right)
 {
-  for (size_t i = 0, end = 0; i < c->count; i = end) {
-    uint32_t bin = c->cell[i].key.bin;
-    while (end < c->count && (c->scattered || c->cell[end].key.bin == bin))
-      end++;
-    qsort(c->cell + i, end - i, sizeof(*c->cell), by_key);
-  }
+  const cell_order *a = left, *b = right;
+  return (a->order > b->order) - (a->order < b->order);
 }
 
-void page_cube_columns(page_cube *c, page_columns *to, const page_cube_field fields[], int column[],
-                       int count)
+/* Of each line, its place in the order of keys (new; NULL: out of memory). */
+static size_t *rank_lines(const page_cube *c)
 {
-  sort_cells(c);
+  size_t *sorted = malloc((c->lines + 1) * sizeof(*sorted));
+  size_t *rank = malloc((c->lines + 1) * sizeof(*rank));
+  for (size_t i = 0; sorted && i < c->lines; i++)
+    sorted[i] = i;
+  if (sorted && c->lines) qsort_r(sorted, c->lines, sizeof(*sorted), by_key, (void *)(uintptr_t)c);
+  for (size_t i = 0; rank && sorted && i < c->lines; i++)
+    rank[sorted[i]] = i;
+  if (!sorted) free(rank);
+  free(sorted);
+  return sorted ? rank : NULL;
+}
+
+/* New; NULL: out of memory. */
+static cell_order *order_cells(const page_cube *c)
+{
+  size_t *rank = rank_lines(c);
+  cell_order *order = rank ? malloc((c->count + 1) * sizeof(*order)) : NULL;
+  for (size_t i = 0; order && i < c->count; i++)
+    order[i] =
+        (cell_order){(int64_t)(c->cell[i].bin * (uint64_t)c->lines + rank[c->cell[i].line]), i};
+  if (order && !wr_sort_records(order, c->count, sizeof(*order), offsetof(cell_order, order)) &&
+      c->count)
+    qsort(order, c->count, sizeof(*order), by_order);
+  free(rank);
+  return order;
+}
+
+void page_cube_columns(const page_cube *c, page_columns *to, const page_cube_field fields[],
+                       int column[], int count)
+{
+  cell_order *order = order_cells(c);
+  to->failed |= !order;
   for (int k = 0; k < count; k++)
     column[k] = page_column_new(
         to, fields[k] == PAGE_CELL_BIN || fields[k] == PAGE_CELL_SITE ? PAGE_DV : PAGE_V);
-  for (size_t i = 0; i < c->count; i++) {
-    const page_cell *x = &c->cell[i];
-    const uint64_t values[PAGE_CELL_FIELDS] = {x->key.bin,       x->key.site,  x->key.of,
-                                               x->key.direction, x->key.route, x->count,
-                                               x->bytes,         x->host_ns,   x->device_ns};
+  for (size_t i = 0; order && i < c->count; i++) {
+    const page_cell *x = &c->cell[order[i].cell];
+    const page_key *key = &c->line[x->line].key;
+    const uint64_t values[PAGE_CELL_FIELDS] = {x->bin,         key->site,  key->of,
+                                               key->direction, key->route, x->count,
+                                               x->bytes,       x->host_ns, x->device_ns};
     for (int k = 0; k < count; k++)
       page_put(to, column[k], (int64_t)values[fields[k]]);
   }
+  free(order);
 }
 
 void page_cube_free(page_cube *c)
 {
+  hash_map_free(&c->by_key);
+  free(c->line);
   free(c->slot);
   free(c->cell);
   *c = (page_cube){0};

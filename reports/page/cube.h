@@ -44,13 +44,19 @@ enum {
 };
 
 typedef struct page_key {
-  uint32_t bin, site;
+  uint32_t site;
   uint32_t route; /* of copies: which of the matrix, from 1; 0: none */
   uint8_t of, direction;
 } page_key;
 
-typedef struct page_cell {
+/* The cells of one key, of which the one that was asked for last is at hand. */
+typedef struct page_line {
   page_key key;
+  uint32_t bin, cell; /* cell: its place, plus 1; 0: none is at hand */
+} page_line;
+
+typedef struct page_cell {
+  uint32_t bin, line;
   uint64_t count, bytes, host_ns, device_ns;
 } page_cell;
 
@@ -73,43 +79,40 @@ enum { PAGE_MOST_CELLS = 400000 };
 typedef struct page_cube {
   page_bins bins;
   page_bin_near near;
-  uint32_t *slot;  /* owned: by hash, then on from there: a cell's place, plus 1; 0: free */
-  size_t room;     /* slots there are */
-  size_t mask;     /* slots in use - 1, 0 while there are none */
-  size_t first;    /* cells from here on have slots: those of the last bin, while bins ascend */
-  bool scattered;  /* they have not: all cells have slots */
-  size_t latest;   /* the cell that was asked for last */
+  hash_map by_key; /* hash of a key -> its line, plus 1 */
+  page_line *line; /* owned */
+  size_t lines, line_capacity;
   page_cell *cell; /* owned */
   size_t count, capacity;
-  unsigned folded; /* times that two bins became one */
+  bool scattered; /* bins did not ascend, so that cells are looked for by their slots: */
+  uint32_t *slot; /* owned: by hash, then on from there: a cell's place, plus 1; 0: free */
+  size_t mask;    /* slots - 1, 0 while there are none */
 } page_cube;
 
-/* A cell, made when new; valid until the next call. `key` without its bin, which is that of `ns`.
- * NULL: out of memory. */
-page_cell *page_cell_of(page_cube *c, int64_t ns, page_key key);
+#define PAGE_NO_LINE UINT32_MAX
 
-/* A cell that was found before, for who asks again for its key. Begins zeroed. */
-typedef struct page_cell_near {
-  uint32_t bin, folded, cell; /* cell: its place, plus 1; 0: none yet */
-} page_cell_near;
+/* The number of a key's line, made when new. PAGE_NO_LINE: out of memory. */
+uint32_t page_line_of(page_cube *c, page_key key);
 
-/* As page_cell_of(), where `n` was always given with this key. */
-static inline page_cell *page_cell_again(page_cube *c, page_cell_near *n, int64_t ns, page_key key)
+/* As page_cell_of(), for all cells. */
+page_cell *page_cell_find(page_cube *c, int64_t ns, uint32_t line);
+
+/* The cell of a line and of the bin of a time, made when new; valid until the next call. NULL: out
+ * of memory. */
+static inline page_cell *page_cell_of(page_cube *c, int64_t ns, uint32_t line)
 {
-  if (n->cell && n->folded == c->folded && c->count < PAGE_MOST_CELLS &&
-      page_bin_again(&c->bins, &c->near, ns) == n->bin)
-    return &c->cell[n->cell - 1];
-  page_cell *cell = page_cell_of(c, ns, key);
-  if (cell) *n = (page_cell_near){cell->key.bin, c->folded, (uint32_t)(cell - c->cell) + 1};
-  return cell;
+  const page_line *x = &c->line[line];
+  if (x->cell && c->count < PAGE_MOST_CELLS && x->bin == page_bin_again(&c->bins, &c->near, ns))
+    return &c->cell[x->cell - 1];
+  return page_cell_find(c, ns, line);
 }
 
-/* Routes get other numbers: `number` of each that a cell has. */
-void page_cube_renumber(page_cube *c, const uint32_t number[]);
+/* Routes get other numbers: `number` of each that a key has. False: out of memory. */
+bool page_cube_renumber(page_cube *c, const uint32_t number[]);
 
-/* The columns of `count` fields; rows by bin. */
-void page_cube_columns(page_cube *c, page_columns *to, const page_cube_field fields[], int column[],
-                       int count);
+/* The columns of `count` fields; rows by bin, then in order of keys. */
+void page_cube_columns(const page_cube *c, page_columns *to, const page_cube_field fields[],
+                       int column[], int count);
 
 void page_cube_free(page_cube *c);
 

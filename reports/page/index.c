@@ -467,11 +467,12 @@ static void put_ops(index_writer *w)
   static const char *const bin_names[] = {"lane", "bin", "busy_ns", "count"};
   page_lanes *x = &w->p->calls->lanes;
   int column[PAGE_OPS_COLUMNS], bins[4];
-  page_ops_sort(x);
+  bool sorted = page_ops_sort(x);
+  w->p->columns->failed |= !sorted;
   for (int k = 0; k < PAGE_OPS_COLUMNS; k++)
     column[k] = page_column_new(w->p->columns, encodings[k]);
-  for (size_t i = 0; i < x->ops; i++) {
-    const page_op *o = &x->op[i];
+  for (size_t i = 0; sorted && i < x->ops; i++) {
+    const page_op *o = &x->op[x->order[i]];
     bool launch = o->of == PAGE_LAUNCH || o->of == PAGE_GRAPH;
     const int64_t values[] = {o->lane,
                               o->start,

@@ -59,31 +59,70 @@ static size_t part_ops(page_op *op, size_t low, size_t high)
   return to;
 }
 
-/* Leaves the longest PAGE_OPS of those that are held. */
-static void drop_short_ops(page_lanes *x)
+/* The one that would be at place `nth`, were they in order; they are moved. */
+static page_op nth_op(page_op *op, size_t count, size_t nth)
 {
-  if (x->ops <= PAGE_OPS) return;
-  size_t lost = x->ops - PAGE_OPS, low = 0, high = x->ops;
+  size_t low = 0, high = count;
   while (high - low > 1) {
-    size_t at = part_ops(x->op, low, high);
-    if (at == lost) break;
-    if (at < lost)
+    size_t at = part_ops(op, low, high);
+    if (at == nth) break;
+    if (at < nth)
       low = at + 1;
     else
       high = at;
   }
-  for (size_t i = 0; i < lost; i++)
-    if (x->op[i].ns >= x->shortest_ns) x->shortest_ns = x->op[i].ns + 1;
-  memmove(x->op, x->op + lost, PAGE_OPS * sizeof(*x->op));
-  x->ops = PAGE_OPS;
+  return op[nth];
+}
+
+enum { WIDTH_BITS = 6, WIDTHS = 64 << WIDTH_BITS };
+
+/* Durations in parts that are the wider the longer they are: by its leading bits. */
+static unsigned width_of(int64_t ns)
+{
+  uint64_t n = ns > 0 ? (uint64_t)ns : 0;
+  if (n >> WIDTH_BITS == 0) return (unsigned)n;
+  int bits = 63 - __builtin_clzll(n);
+  return (unsigned)(bits - WIDTH_BITS + 1) << WIDTH_BITS |
+         (unsigned)(n >> (bits - WIDTH_BITS) & ((1U << WIDTH_BITS) - 1));
+}
+
+/* Finds the shortest of the longest PAGE_OPS: among those alike. False: out of memory. */
+static bool find_least(const page_lanes *x, page_op *least)
+{
+  size_t of[WIDTHS] = {0}, lost = x->ops - PAGE_OPS, count = 0;
+  unsigned width = 0;
+  for (size_t i = 0; i < x->ops; i++)
+    of[width_of(x->op[i].ns)]++;
+  for (; lost >= of[width]; width++)
+    lost -= of[width];
+  page_op *alike = malloc(of[width] * sizeof(*alike));
+  if (!alike) return false;
+  for (size_t i = 0; i < x->ops; i++)
+    if (width_of(x->op[i].ns) == width) alike[count++] = x->op[i];
+  *least = nth_op(alike, count, lost);
+  free(alike);
+  return true;
+}
+
+/* Leaves the longest PAGE_OPS of those that are held, in their order. */
+static bool drop_short_ops(page_lanes *x)
+{
+  size_t kept = 0;
+  if (x->ops <= PAGE_OPS) return true;
+  if (!find_least(x, &x->least)) return false;
+  for (size_t i = 0; i < x->ops; i++) {
+    if (!goes_before(&x->op[i], &x->least))
+      x->op[kept++] = x->op[i];
+    else if (x->op[i].ns >= x->shortest_ns)
+      x->shortest_ns = x->op[i].ns + 1;
+  }
+  x->ops = kept;
   x->some_lost = true;
-  x->least = x->op[0];
-  for (size_t i = 1; i < PAGE_OPS; i++)
-    if (goes_before(&x->op[i], &x->least)) x->least = x->op[i];
+  return true;
 }
 
 /* What is shorter than all of as many as are kept is lost at once. */
-static bool keep_op(page_lanes *x, const page_op *op)
+static inline bool keep_op(page_lanes *x, const page_op *op)
 {
   if (x->some_lost && goes_before(op, &x->least)) {
     if (op->ns >= x->shortest_ns) x->shortest_ns = op->ns + 1;
@@ -91,9 +130,11 @@ static bool keep_op(page_lanes *x, const page_op *op)
   }
   if (x->ops == x->op_capacity && !wr_grow(&x->op, &x->op_capacity, x->ops + 1, sizeof(*x->op)))
     return false;
+  const page_op *before = x->ops ? &x->op[x->ops - 1] : op;
+  x->disordered |=
+      op->start < before->start || (op->start == before->start && op->event < before->event);
   x->op[x->ops++] = *op;
-  if (x->ops == MOST_OPS) drop_short_ops(x);
-  return true;
+  return x->ops < MOST_OPS || drop_short_ops(x);
 }
 
 bool page_op_add(page_lanes *x, const page_op *op)
@@ -105,7 +146,7 @@ bool page_op_add(page_lanes *x, const page_op *op)
   int64_t from = o.start < run ? o.start : run, to = end < run ? end : run;
   struct page_lane_bin *bin = x->lane[o.lane].bin;
   uint32_t first = page_bin_again(&x->bins, &x->near, from);
-  uint32_t last = page_bin_again(&x->bins, &x->near, to);
+  uint32_t last = to < x->near.until ? first : page_bin_of(&x->bins, to);
   x->all_ops++;
   bin[first].count++;
   if (first == last) {
@@ -145,12 +186,17 @@ void page_lanes_fold(page_lanes *x, const page_bins *bins)
     }
 }
 
-static int by_lane_and_start(const void *left, const void *right)
+static int by_event(const void *left, const void *right)
 {
   const page_op *a = left, *b = right;
-  if (a->lane != b->lane) return a->lane < b->lane ? -1 : 1;
-  if (a->start != b->start) return a->start < b->start ? -1 : 1;
-  return a->event < b->event ? -1 : a->event > b->event;
+  return (a->event > b->event) - (a->event < b->event);
+}
+
+static int by_start(const void *left, const void *right)
+{
+  const page_op *a = left, *b = right;
+  return a->start != b->start ? (a->start > b->start) - (a->start < b->start)
+                              : by_event(left, right);
 }
 
 /* Of operations that began at one time the lower event comes first. */
@@ -159,34 +205,34 @@ static void order_events(page_lanes *x)
   for (size_t i = 0, end = 0; i < x->ops; i = end) {
     for (end = i + 1; end < x->ops && x->op[end].start == x->op[i].start;)
       end++;
-    if (end - i > 1) qsort(x->op + i, end - i, sizeof(*x->op), by_lane_and_start);
+    if (end - i > 1) qsort(x->op + i, end - i, sizeof(*x->op), by_event);
   }
 }
 
-/* Those of each lane together, in the order that they have. False: out of memory. */
-static bool part_lanes(page_lanes *x)
+static void order_starts(page_lanes *x)
 {
-  page_op *parted = malloc((x->ops + 1) * sizeof(*parted));
+  if (!x->disordered) return;
+  if (wr_sort_records(x->op, x->ops, sizeof(*x->op), offsetof(page_op, start)))
+    order_events(x);
+  else if (x->ops)
+    qsort(x->op, x->ops, sizeof(*x->op), by_start);
+}
+
+bool page_ops_sort(page_lanes *x)
+{
   size_t *next = calloc(x->count + 1, sizeof(*next));
-  bool good = parted && next;
+  bool good = next && drop_short_ops(x);
+  if (good) x->order = malloc((x->ops + 1) * sizeof(*x->order));
+  good = good && x->order;
+  if (good) order_starts(x);
   for (size_t i = 0; good && i < x->ops; i++)
     next[x->op[i].lane + 1]++;
   for (size_t i = 1; good && i < x->count; i++)
     next[i] += next[i - 1];
   for (size_t i = 0; good && i < x->ops; i++)
-    parted[next[x->op[i].lane]++] = x->op[i];
-  if (good) memcpy(x->op, parted, x->ops * sizeof(*parted));
-  free(parted);
+    x->order[next[x->op[i].lane]++] = (uint32_t)i;
   free(next);
   return good;
-}
-
-void page_ops_sort(page_lanes *x)
-{
-  drop_short_ops(x);
-  bool sorted = wr_sort_records(x->op, x->ops, sizeof(*x->op), offsetof(page_op, start));
-  if (sorted) order_events(x);
-  if (x->ops && !(sorted && part_lanes(x))) qsort(x->op, x->ops, sizeof(*x->op), by_lane_and_start);
 }
 
 void page_lane_columns(const page_lanes *x, page_columns *to, int column[4])
@@ -210,6 +256,7 @@ void page_lanes_free(page_lanes *x)
     free(x->lane[i].bin);
   free(x->lane);
   free(x->op);
+  free(x->order);
   hash_map_free(&x->index);
   *x = (page_lanes){0};
 }

@@ -38,9 +38,11 @@ typedef struct page_lanes {
   hash_map index;
   page_lane *lane; /* owned */
   size_t count, capacity, of_kind[2];
-  page_op *op; /* owned */
+  page_op *op; /* owned; as they were added */
   size_t ops, op_capacity;
-  page_op least; /* the shortest of those that were kept, when some were lost */
+  uint32_t *order; /* owned; of page_ops_sort() */
+  bool disordered; /* some operation was added after one that began later */
+  page_op least;   /* the shortest of those that were kept, when some were lost */
   bool some_lost;
   uint64_t all_ops;
   int64_t shortest_ns; /* all that are as long are kept; 0: all */
@@ -55,8 +57,8 @@ bool page_op_add(page_lanes *x, const page_op *op);
 /* Until the sums' bins are as wide. */
 void page_lanes_fold(page_lanes *x, const page_bins *bins);
 
-/* What is kept of all that were added, by lane and start. */
-void page_ops_sort(page_lanes *x);
+/* Finds what is kept of all that were added, and its `order` by lane and start. False: out of memory. */
+bool page_ops_sort(page_lanes *x);
 
 /* lane, bin, busy_ns, count */
 void page_lane_columns(const page_lanes *x, page_columns *to, int column[4]);

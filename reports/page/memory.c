@@ -16,9 +16,9 @@ typedef struct page_live { /* a block that was live at the moment the walk has c
 /* What is the same of blocks of a template, found with the first of them in each walk. */
 typedef struct page_block_use {
   bool summed, undone;
-  uint32_t site, place_site;   /* place_site: the one that stands for its place */
-  page_cell_near began, ended; /* cells of the changes */
-  page_live live;              /* but for the block's own; series UINT32_MAX: it has none */
+  uint32_t site;
+  uint32_t began, ended; /* lines of the changes */
+  page_live live;        /* but for the block's own; series UINT32_MAX: it has none */
 } page_block_use;
 
 typedef struct block_row {
@@ -181,21 +181,25 @@ static weir_status find_place(page_memory *m, const wr_block *b, page_block_use 
   uint64_t *known = hash_map_place(&m->site_of_place, place, NULL);
   if (!known) return wr_db_out_of_memory(m->db);
   if (!*known) *known = u->site + UINT64_C(1);
-  u->place_site = (uint32_t)(*known - 1);
+  const uint32_t place_site = (uint32_t)(*known - 1);
+  u->began = page_line_of(&m->changes, (page_key){.site = place_site, .of = PAGE_ALLOCATION});
+  u->ended = page_line_of(&m->changes, (page_key){.site = place_site, .of = PAGE_FREE});
+  bool made = u->began != PAGE_NO_LINE && u->ended != PAGE_NO_LINE;
+  return made ? WEIR_OK : wr_db_out_of_memory(m->db);
+}
+
+static weir_status add_change(page_memory *m, uint32_t line, int64_t ns, uint64_t bytes)
+{
+  page_cell *cell = page_cell_of(&m->changes, ns, line);
+  if (!cell) return wr_db_out_of_memory(m->db);
+  cell->count++, cell->bytes += bytes;
   return WEIR_OK;
 }
 
-static weir_status add_changes(page_memory *m, const block_row *b, page_block_use *u)
+static weir_status add_changes(page_memory *m, const block_row *b, const page_block_use *u)
 {
-  page_key key = {.site = u->place_site};
-  for (int i = 0; i < 1 + b->freed; i++) {
-    key.of = i ? PAGE_FREE : PAGE_ALLOCATION;
-    page_cell *cell =
-        page_cell_again(&m->changes, i ? &u->ended : &u->began, i ? b->end : b->start, key);
-    if (!cell) return wr_db_out_of_memory(m->db);
-    cell->count++, cell->bytes += b->bytes;
-  }
-  return WEIR_OK;
+  weir_status s = add_change(m, u->began, b->start, b->bytes);
+  return s || !b->freed ? s : add_change(m, u->ended, b->end, b->bytes);
 }
 
 static weir_status sum_block(void *context, const wr_block *block)
