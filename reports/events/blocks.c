@@ -1,9 +1,7 @@
 /* blocks.c: see blocks.h. A row of block_row states its event, whose bytes and times are looked for by its number: blocks lie in
  * order of their ends, so that their events are near those of the blocks before. */
 #include "reports/events/blocks.h"
-#include <stddef.h>
 #include <stdlib.h>
-#include "reports/base/sort.h"
 #include "reports/base/util.h"
 #include "reports/events/rows.h"
 #include "core/trace/event.h"
@@ -12,23 +10,67 @@
 
 enum { ROWS_AT_ONCE = 4096 /* of the walk back */ };
 
+/* ---- events that were heard -------------------------------------------------------------------- */
+
+typedef struct wr_heard_event {
+  int64_t over; /* ns, when the call returned */
+  uint64_t bytes;
+  uint32_t at; /* template */
+} wr_heard_event;
+
+enum { MOST_EVENTS = 1 << 23 }; /* that may be heard: 32 MiB */
+
+weir_status wr_blocks_listen(wr_blocks *x)
+{
+  int64_t first = 0, last = 0;
+  if (!x->by_pages) return WEIR_OK;
+  weir_status st = wr_db_number(x->events->db, "SELECT min(id) FROM main.event_row", &first);
+  if (!st) st = wr_db_number(x->events->db, "SELECT max(id) FROM main.event_row", &last);
+  if (st || first <= 0 || last - first >= MOST_EVENTS) return st;
+  x->first_event = first;
+  x->event_span = (uint64_t)(last - first) + 1;
+  x->heard_at = calloc(x->event_span, sizeof(*x->heard_at));
+  return x->heard_at ? WEIR_OK : wr_db_out_of_memory(x->events->db);
+}
+
+weir_status wr_blocks_hear(wr_blocks *x, const wr_event *e)
+{
+  uint64_t nth = (uint64_t)e->id - (uint64_t)x->first_event;
+  if (!x->heard_at || nth >= x->event_span || !e->ns) return WEIR_OK; /* ns: may be below 0 */
+  if (x->heard_count == x->heard_capacity &&
+      !wr_grow(&x->heard, &x->heard_capacity, x->heard_count + 1, sizeof(*x->heard)))
+    return wr_db_out_of_memory(x->events->db);
+  int64_t over = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
+  x->heard[x->heard_count++] = (wr_heard_event){over, e->bytes, (uint32_t)e->at};
+  x->heard_at[nth] = (uint32_t)x->heard_count;
+  return WEIR_OK;
+}
+
+static const wr_heard_event *heard_event(const wr_blocks *x, int64_t id)
+{
+  uint64_t nth = (uint64_t)id - (uint64_t)x->first_event;
+  uint32_t at = x->heard_at && nth < x->event_span ? x->heard_at[nth] : 0;
+  return at ? &x->heard[at - 1] : NULL;
+}
+
 /* ---- from the file's pages --------------------------------------------------------------------- */
 
 enum { BLOCK_EVENT, BLOCK_HOW, BLOCK_LIFE, BLOCK_BORN, BLOCK_DIED_AFTER, BLOCK_VALUES };
 enum { EVENT_TEMPLATE, EVENT_START, EVENT_DURATION, EVENT_BYTES, EVENT_VALUES };
 
 typedef struct block_walk {
-  const wr_events *events;
+  const wr_blocks *x;
   wr_row_walk blocks, starts;
 } block_walk;
 
-static weir_status open_walk(block_walk *w, const wr_events *events)
+static weir_status open_walk(block_walk *w, const wr_blocks *x)
 {
   static const char *const block[] = {"id", "event", "how", "life", "born", "died_after"},
                            *const event[] = {"id", "template", "start", "duration", "bytes"};
-  w->events = events;
-  weir_status st = wr_rows_open(&w->blocks, events->db, "block_row", block, BLOCK_VALUES + 1);
-  weir_status opened = wr_rows_open(&w->starts, events->db, "event_row", event, EVENT_VALUES + 1);
+  const wr_db *db = x->events->db;
+  w->x = x;
+  weir_status st = wr_rows_open(&w->blocks, db, "block_row", block, BLOCK_VALUES + 1);
+  weir_status opened = wr_rows_open(&w->starts, db, "event_row", event, EVENT_VALUES + 1);
   return st ? st : opened;
 }
 
@@ -43,26 +85,39 @@ static int64_t place_of_death(const wr_row_walk *r)
   return (int64_t)((uint64_t)r->v[BLOCK_BORN] + (uint64_t)r->v[BLOCK_DIED_AFTER]);
 }
 
+/* Its event: of a block that was seen, as it would be heard; else when the free began. False: it is not there, or its
+ * template. */
+static bool find_event(block_walk *w, int64_t event, bool seen, wr_heard_event *found)
+{
+  const wr_heard_event *heard = seen ? heard_event(w->x, event) : NULL;
+  if (heard) *found = *heard;
+  if (heard) return true;
+  if (!wr_rows_find(&w->starts, event)) return false;
+  const int64_t *e = w->starts.v;
+  size_t at = wr_events_template(w->x->events, e[EVENT_TEMPLATE]);
+  uint64_t duration = seen ? (uint64_t)e[EVENT_DURATION] : 0;
+  *found = (wr_heard_event){(int64_t)((uint64_t)e[EVENT_START] + duration),
+                            (uint64_t)e[EVENT_BYTES], (uint32_t)at};
+  return at != SIZE_MAX;
+}
+
 /* False: a damaged trace's, whose event or template is not there; the view has no such block either. */
 static bool read_block(block_walk *w, wr_block *b)
 {
   const int64_t *v = w->blocks.v;
-  if (w->blocks.nulls >> BLOCK_EVENT & 1 || !wr_rows_find(&w->starts, v[BLOCK_EVENT])) return false;
-  const int64_t *e = w->starts.v;
-  size_t at = wr_events_template(w->events, e[EVENT_TEMPLATE]);
-  if (at == SIZE_MAX) return false;
-  const wr_template *t = &w->events->templates[at];
   bool seen = v[BLOCK_HOW] != WR_BLOCK_UNKNOWN, dead = !(w->blocks.nulls >> BLOCK_DIED_AFTER & 1);
-  uint64_t over = (uint64_t)e[EVENT_START] + (uint64_t)e[EVENT_DURATION];
+  wr_heard_event e;
+  if (w->blocks.nulls >> BLOCK_EVENT & 1 || !find_event(w, v[BLOCK_EVENT], seen, &e)) return false;
+  const wr_template *t = &w->x->events->templates[e.at];
   *b = (wr_block){.id = w->blocks.id,
                   .process = t->process,
                   .stack = seen ? t->stack : 0,
                   .how = v[BLOCK_HOW],
                   .born = v[BLOCK_BORN],
                   .died = dead ? place_of_death(&w->blocks) : 0,
-                  .start = seen ? (int64_t)over : 0,
-                  .end = seen ? (int64_t)(over + (uint64_t)v[BLOCK_LIFE]) : e[EVENT_START],
-                  .bytes = seen ? (uint64_t)e[EVENT_BYTES] : 0,
+                  .start = seen ? e.over : 0,
+                  .end = seen ? (int64_t)((uint64_t)e.over + (uint64_t)v[BLOCK_LIFE]) : e.over,
+                  .bytes = seen ? e.bytes : 0,
                   .device = (int)t->device,
                   .mem = (int)t->mem,
                   .dead = dead,
@@ -72,103 +127,6 @@ static bool read_block(block_walk *w, wr_block *b)
                   .t = t};
   if (!b->ended) b->end = 0;
   return true;
-}
-
-/* ---- kept ------------------------------------------------------------------------------------ */
-
-/* A block with what is not in its template. */
-typedef struct wr_kept_block {
-  int64_t died; /* of the living, a place after all others */
-  int64_t id, born, start, end;
-  uint64_t bytes;
-  uint32_t at; /* template */
-  uint8_t how;
-  bool dead, ended, placed;
-} wr_kept_block;
-
-enum { MOST_KEPT = (24 << 20) / sizeof(wr_kept_block) };
-
-void wr_blocks_keep(wr_blocks *x)
-{
-  x->keeps = x->by_pages;
-}
-
-static void forget_kept(wr_blocks *x)
-{
-  free(x->kept);
-  x->kept = NULL;
-  x->kept_count = x->kept_capacity = 0;
-  x->keeps = false;
-}
-
-static void keep_block(wr_blocks *x, const wr_block *b)
-{
-  if (x->kept_count == MOST_KEPT ||
-      !wr_grow(&x->kept, &x->kept_capacity, x->kept_count + 1, sizeof(*x->kept))) {
-    forget_kept(x);
-    return;
-  }
-  x->kept[x->kept_count++] = (wr_kept_block){.died = b->dead ? b->died : INT64_MAX,
-                                             .id = b->id,
-                                             .born = b->born,
-                                             .start = b->start,
-                                             .end = b->end,
-                                             .bytes = b->bytes,
-                                             .at = (uint32_t)(b->t - x->events->templates),
-                                             .how = (uint8_t)b->how,
-                                             .dead = b->dead,
-                                             .ended = b->ended,
-                                             .placed = b->placed};
-}
-
-static weir_status take_kept(const wr_blocks *x, const wr_kept_block *k, wr_block_fn take,
-                             void *context)
-{
-  const wr_template *t = &x->events->templates[k->at];
-  const wr_block b = {.id = k->id,
-                      .process = t->process,
-                      .stack = k->how != WR_BLOCK_UNKNOWN ? t->stack : 0,
-                      .how = k->how,
-                      .born = k->born,
-                      .died = k->dead ? k->died : 0,
-                      .start = k->start,
-                      .end = k->end,
-                      .bytes = k->bytes,
-                      .device = (int)t->device,
-                      .mem = (int)t->mem,
-                      .dead = k->dead,
-                      .ended = k->ended,
-                      .registered = t->kind == WEIR_EV_HOSTREG,
-                      .placed = k->placed,
-                      .t = t};
-  return take(context, &b);
-}
-
-/* Those that died at one place are in the order of their numbers. */
-static weir_status walk_kept_deaths(const wr_blocks *x, wr_block_fn take, void *context)
-{
-  weir_status st = WEIR_OK;
-  for (size_t first, end = x->kept_count; !st && end; end = first) {
-    first = end - 1;
-    while (first && x->kept[first - 1].died == x->kept[end - 1].died)
-      first--;
-    for (size_t i = first; !st && i < end; i++)
-      st = take_kept(x, &x->kept[i], take, context);
-  }
-  return st;
-}
-
-/* In order of their deaths; the living, whose number would be too far from the others, are given
- * the place after them. */
-static bool sort_kept(wr_blocks *x)
-{
-  int64_t last = INT64_MIN;
-  for (size_t i = 0; i < x->kept_count; i++)
-    if (x->kept[i].dead && x->kept[i].died > last) last = x->kept[i].died;
-  for (size_t i = 0; last < INT64_MAX && i < x->kept_count; i++)
-    if (!x->kept[i].dead) x->kept[i].died = last + 1;
-  return last < INT64_MAX &&
-         wr_sort_records(x->kept, x->kept_count, sizeof(*x->kept), offsetof(wr_kept_block, died));
 }
 
 /* ---- walks ----------------------------------------------------------------------------------- */
@@ -185,14 +143,11 @@ static weir_status walk_blocks(wr_blocks *x, wr_block_fn take, void *context)
 {
   block_walk w;
   wr_block b;
-  weir_status st = open_walk(&w, x->events);
+  weir_status st = open_walk(&w, x);
   x->firsts = 0;
   for (uint64_t rows = 0; !st && wr_rows_next(&w.blocks); rows++) {
     if (rows % ROWS_AT_ONCE == 0) st = note_first(x, w.blocks.id);
-    if (!st && take && read_block(&w, &b)) {
-      if (x->keeps) keep_block(x, &b);
-      st = take(context, &b);
-    }
+    if (!st && take && read_block(&w, &b)) st = take(context, &b);
     if (!st) st = w.starts.status;
   }
   weir_status closed = close_walk(&w);
@@ -216,7 +171,7 @@ static weir_status walk_back(const wr_blocks *x, wr_block_fn take, void *context
   size_t count = 0;
   int64_t end = INT64_MAX;
   wr_block *some = calloc(ROWS_AT_ONCE, sizeof(*some));
-  weir_status st = open_walk(&w, x->events);
+  weir_status st = open_walk(&w, x);
   if (!some) st = wr_db_out_of_memory(x->events->db);
   for (size_t i = x->firsts; !st && i; i--) {
     st = read_some(&w, x->first[i - 1], end, some, &count);
@@ -268,7 +223,7 @@ static weir_status walk_deaths(wr_blocks *x, wr_block_fn take, void *context, bo
   death_walk d = {.take = take, .context = context};
   d.log = (wr_run_log){.trace = beside, .size = sizeof(wr_logged), .most = DEATHS_IN_MEMORY};
   if (!beside) return wr_db_out_of_memory(x->events->db);
-  weir_status st = open_walk(&d.walk, x->events);
+  weir_status st = open_walk(&d.walk, x);
   if (!st) st = keep_deaths(&d);
   *done = st || !d.log.incomplete;
   if (!st && *done) st = wr_run_each(&d.log, take_death, &d);
@@ -329,7 +284,7 @@ weir_status wr_blocks_open(wr_blocks *x, const wr_events *events)
   *x = (wr_blocks){.events = events};
   if (db->schema < 2) return WEIR_OK;
   weir_status st = wr_db_number(db, "SELECT value FROM meta WHERE key = 'finished'", &finished);
-  if (!st && wr_schema_graph_memory(db))
+  if (!st && finished == 1 && wr_schema_graph_memory(db))
     st = wr_db_number(db, "SELECT EXISTS(SELECT 1 FROM graph_work WHERE pointer <> 0)", &of_graphs);
   x->by_pages = finished == 1 && !of_graphs;
   return st;
@@ -338,7 +293,8 @@ weir_status wr_blocks_open(wr_blocks *x, const wr_events *events)
 void wr_blocks_close(wr_blocks *x)
 {
   free(x->first);
-  free(x->kept);
+  free(x->heard_at);
+  free(x->heard);
   *x = (wr_blocks){0};
 }
 
@@ -351,12 +307,6 @@ weir_status wr_blocks_each(wr_blocks *x, wr_block_fn take, void *context)
 weir_status wr_blocks_back(wr_blocks *x, wr_block_fn take, void *context)
 {
   if (!x->by_pages) return ask_sqlite(x, BLOCKS_SQL " ORDER BY id DESC", take, context);
-  if (x->keeps && x->kept_count) {
-    weir_status st = WEIR_OK;
-    for (size_t i = x->kept_count; !st && i; i--)
-      st = take_kept(x, &x->kept[i - 1], take, context);
-    return st;
-  }
   weir_status st = x->firsts ? WEIR_OK : walk_blocks(x, NULL, NULL);
   return st ? st : walk_back(x, take, context);
 }
@@ -364,12 +314,6 @@ weir_status wr_blocks_back(wr_blocks *x, wr_block_fn take, void *context)
 weir_status wr_blocks_from_last_death(wr_blocks *x, wr_block_fn take, void *context)
 {
   bool done = false;
-  bool sorted = x->keeps && x->kept_count && sort_kept(x);
-  if (sorted) {
-    weir_status st = walk_kept_deaths(x, take, context);
-    forget_kept(x);
-    return st;
-  }
   weir_status st = x->by_pages ? walk_deaths(x, take, context, &done) : WEIR_OK;
   if (st || done) return st;
   return ask_sqlite(x, BLOCKS_SQL " ORDER BY died IS NULL DESC, died DESC", take, context);

@@ -27,9 +27,12 @@ typedef struct wr_blocks {
   int64_t *
       first; /* owned: numbers of rows, for the walk back: of each row of some that are read at once */
   size_t firsts, first_capacity;
-  bool keeps;                 /* wr_blocks_each() keeps what it reads */
-  struct wr_kept_block *kept; /* owned: all blocks, of no other trace than one of few of them */
-  size_t kept_count, kept_capacity;
+  uint32_t *heard_at; /* owned: by event, from `first_event` on: place in `heard`, plus 1; NULL:
+                                 none is heard */
+  int64_t first_event;
+  uint64_t event_span;          /* events from there on */
+  struct wr_heard_event *heard; /* owned */
+  size_t heard_count, heard_capacity;
 } wr_blocks;
 
 /* Looks for how they are read. An unfinished trace's lifetimes must be there (wr_lifetimes_temporary()). Closed by
@@ -37,9 +40,12 @@ typedef struct wr_blocks {
 weir_status wr_blocks_open(wr_blocks *x, const wr_events *events);
 void wr_blocks_close(wr_blocks *x);
 
-/* Has wr_blocks_each() keep what it reads where that is little, so that the walks back read
- * nothing again. */
-void wr_blocks_keep(wr_blocks *x);
+/* For a walk over the events before: what wr_blocks_hear() was given of them is not looked for again. Does nothing for a
+ * trace of many events, or one that is not read by pages. Errors: ENOMEM, EIO, ECORRUPT. */
+weir_status wr_blocks_listen(wr_blocks *x);
+
+/* An event of which a block may be. Errors: ENOMEM. */
+weir_status wr_blocks_hear(wr_blocks *x, const wr_event *e);
 
 /* All of them in order of their numbers; a status of `take` ends it. */
 weir_status wr_blocks_each(wr_blocks *x, wr_block_fn take, void *context);

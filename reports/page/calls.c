@@ -22,6 +22,7 @@ typedef struct page_kind {
   bool waits, implicit, alloc, copy; /* alloc: of device memory */
   bool named;                        /* it may have made a context by its name */
   bool launch, registers;
+  bool begins;               /* a block */
   bool good;                 /* returned success */
   uint64_t count, bytes, ns; /* of calls that were run */
   int64_t earliest;          /* row of one of them */
@@ -155,6 +156,7 @@ static void classify(const page_calls *c, page_kind *k, int64_t kind, int64_t co
   }
   k->sized = kind == WEIR_EV_ALLOC || kind == WEIR_EV_COPY || kind == WEIR_EV_MEMSET ||
              kind == WEIR_EV_HOSTREG;
+  k->begins = kind == WEIR_EV_ALLOC || kind == WEIR_EV_HOSTREG;
 }
 
 static weir_status make_kind(page_calls *c, const wr_template *t, page_kind *k)
@@ -353,7 +355,8 @@ static weir_status take_event(void *context, const wr_event *e)
   page_kind *k = &c->kind[e->at];
   if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
   if (!k->listed) return WEIR_OK;
-  weir_status s = add_event(c, k, e);
+  weir_status s = k->begins ? wr_blocks_hear(c->blocks, e) : WEIR_OK;
+  if (!s) s = add_event(c, k, e);
   if (s || !k->first) return s;
   const page_op op = {.start = e->start,
                       .ns = e->ns,

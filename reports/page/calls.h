@@ -4,6 +4,7 @@
 #ifndef WEIR_REPORTS_PAGE_CALLS_H
 #define WEIR_REPORTS_PAGE_CALLS_H
 
+#include "reports/events/blocks.h"
 #include "reports/events/listen.h"
 #include "reports/model/first.h"
 #include "reports/page/cube.h"
@@ -39,6 +40,7 @@ typedef struct page_calls {
   hash_map by_route;
   hash_map by_node; /* content of a graph and direction -> route of its copies; 0: of several */
   const wr_events *calls; /* borrowed */
+  wr_blocks *blocks;      /* borrowed; hears the events that blocks are of */
   struct page_kind *kind; /* owned; what events have in common, by template */
   size_t kinds;
   struct page_undecided *undecided; /* owned; calls that may have made a context */

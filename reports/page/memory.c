@@ -1,7 +1,9 @@
 /* memory.c: see memory.h. */
 #include "reports/page/memory.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/base/sort.h"
 #include "reports/base/util.h"
 #include "core/trace/event.h"
 #include "reports/import/lifetime.h"
@@ -12,6 +14,16 @@ typedef struct page_live { /* a block that was live at the moment the walk has c
   uint32_t series, all, total; /* `all`, `total`, plus 1: of its device, of all; 0: none */
   uint32_t peak, area;         /* peak: plus 1, 0 none */
 } page_live;
+
+typedef struct page_life { /* a block that is kept for the walk back */
+  int64_t died;            /* INT64_MAX: it is not known to have */
+  int64_t born, start, end;
+  uint64_t bytes;
+  uint32_t at; /* template */
+  bool freed;  /* while its process went on */
+} page_life;
+
+enum { MOST_LIVES = 1 << 20 /* 48 MiB */ };
 
 /* What is the same of blocks of a template, found with the first of them in each walk. */
 typedef struct page_block_use {
@@ -202,6 +214,21 @@ static weir_status add_changes(page_memory *m, const block_row *b, const page_bl
   return s || !b->freed ? s : add_change(m, u->ended, b->end, b->bytes);
 }
 
+static weir_status keep_life(page_memory *m, const wr_block *block, const block_row *b)
+{
+  if (m->lives == m->life_capacity &&
+      !wr_grow(&m->life, &m->life_capacity, m->lives + 1, sizeof(*m->life)))
+    return wr_db_out_of_memory(m->db);
+  m->life[m->lives++] = (page_life){.died = b->died,
+                                    .born = b->born,
+                                    .start = b->start,
+                                    .end = b->end,
+                                    .bytes = b->bytes,
+                                    .at = (uint32_t)(block->t - m->calls->calls->templates),
+                                    .freed = b->freed};
+  return WEIR_OK;
+}
+
 static weir_status sum_block(void *context, const wr_block *block)
 {
   page_memory *m = context;
@@ -209,15 +236,111 @@ static weir_status sum_block(void *context, const wr_block *block)
   page_block_use *u;
   if (b.died < m->last_died) m->disordered = true;
   m->last_died = b.died;
-  if (b.how == WR_BLOCK_UNKNOWN || !is_device_side(&b)) return WEIR_OK;
-  weir_status s = find_place(m, block, &u);
-  if (!s) s = add_changes(m, &b, u);
+  if (b.how == WR_BLOCK_UNKNOWN) return WEIR_OK;
+  weir_status s = m->keeps ? keep_life(m, block, &b) : WEIR_OK;
+  if (s || !is_device_side(&b)) return s;
+  s = find_place(m, block, &u);
+  if (!s && !m->keeps) s = add_changes(m, &b, u);
   for (size_t i = 0; !s && i < m->peaks; i++) {
     const page_peak *p = &m->peak[i];
     bool of = p->device == WR_HOST || p->device == b.device;
     if (of && b.born <= p->place && b.died > p->place) s = add_at_peak(m, p, &b, u->site);
   }
   return s;
+}
+
+/* ---- blocks that are kept -------------------------------------------------------------------- */
+
+/* By the number of the last row: none is kept of a trace of many blocks, or of one that SQLite reads. */
+static weir_status choose_keeping(page_memory *m)
+{
+  int64_t rows = 0;
+  weir_status s = WEIR_OK;
+  if (m->rows.by_pages) s = wr_db_number(m->db, "SELECT max(id) FROM main.block_row", &rows);
+  m->keeps = m->rows.by_pages && rows < MOST_LIVES;
+  return s;
+}
+
+/* Finds blocks by where they were born, if that is one place each and before they died. */
+static weir_status find_births(page_memory *m)
+{
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  bool good = m->lives > 0;
+  free(m->birth);
+  m->birth = NULL;
+  for (size_t i = 0; i < m->lives; i++) {
+    const page_life *l = &m->life[i];
+    if (l->born < first) first = l->born;
+    if (l->born > last) last = l->born;
+    good = good && l->born < l->died;
+  }
+  uint64_t span = good ? (uint64_t)last - (uint64_t)first + 1 : 0;
+  if (!span || span > 8 * (uint64_t)m->lives + 1024) return WEIR_OK;
+  m->birth = calloc(span, sizeof(*m->birth));
+  if (!m->birth) return wr_db_out_of_memory(m->db);
+  m->first_birth = first;
+  m->last_birth = m->next_birth = last;
+  for (size_t i = 0; good && i < m->lives; i++) {
+    uint32_t *at = &m->birth[m->life[i].born - first];
+    good = !*at;
+    *at = (uint32_t)i + 1;
+  }
+  if (good) return WEIR_OK;
+  free(m->birth);
+  m->birth = NULL;
+  return WEIR_OK;
+}
+
+static weir_status add_birth(page_memory *m, const page_life *l)
+{
+  const page_block_use *u = &m->use[l->at];
+  return u->summed ? add_change(m, u->began, l->start, l->bytes) : WEIR_OK;
+}
+
+/* Births up to a place. */
+static weir_status add_births(page_memory *m, int64_t *next, int64_t until)
+{
+  weir_status s = WEIR_OK;
+  for (; !s && *next <= m->last_birth && *next < until; ++*next) {
+    uint32_t at = m->birth[*next - m->first_birth];
+    if (at) s = add_birth(m, &m->life[at - 1]);
+  }
+  return s;
+}
+
+/* In the order of places, as far as it is known, so that bins mostly ascend. */
+static weir_status add_kept_changes(page_memory *m)
+{
+  weir_status s = WEIR_OK;
+  int64_t next = m->first_birth;
+  for (size_t i = 0; !s && i < m->lives; i++) {
+    const page_life *l = &m->life[i];
+    s = m->birth ? add_births(m, &next, l->died) : add_birth(m, l);
+    if (!s && l->freed && m->use[l->at].summed)
+      s = add_change(m, m->use[l->at].ended, l->end, l->bytes);
+  }
+  return s || !m->birth ? s : add_births(m, &next, INT64_MAX);
+}
+
+/* In the order of deaths, those that died at one place in the order that they have. */
+static weir_status sort_lives(page_memory *m)
+{
+  int64_t last = INT64_MIN;
+  for (size_t i = 0; i < m->lives; i++)
+    if (m->life[i].died != INT64_MAX && m->life[i].died > last) last = m->life[i].died;
+  for (size_t i = 0; i < m->lives; i++) /* too far from the others for a sort by numbers */
+    if (m->life[i].died == INT64_MAX) m->life[i].died = last + 1;
+  if (!wr_sort_records(m->life, m->lives, sizeof(*m->life), offsetof(page_life, died)))
+    for (size_t i = 1; i < m->lives; i++) {
+      page_life moved = m->life[i];
+      size_t at = i;
+      for (; at && m->life[at - 1].died > moved.died; at--)
+        m->life[at] = m->life[at - 1];
+      m->life[at] = moved;
+    }
+  for (size_t i = 0; i < m->lives; i++)
+    if (m->life[i].died == last + 1) m->life[i].died = INT64_MAX;
+  return find_births(m);
 }
 
 /* The places that had most at a device's peak, in order. */
@@ -292,6 +415,20 @@ static void change_block(page_memory *m, const page_live *l, int64_t ns, int64_t
   if (l->peak) change_area(&m->peak[l->peak - 1].area[l->area], bin, by);
 }
 
+/* Those of kept blocks, whose births are found by their places. */
+static void undo_kept_births(page_memory *m, int64_t until)
+{
+  for (; m->next_birth >= m->first_birth && m->next_birth >= until; m->next_birth--) {
+    uint32_t at = m->birth[m->next_birth - m->first_birth];
+    if (!at) continue;
+    const page_life *l = &m->life[at - 1];
+    const page_live *use = &m->use[l->at].live;
+    if (use->series == UINT32_MAX) continue;
+    pass_place(m, l->born);
+    change_block(m, use, l->start, (int64_t)(0 - l->bytes));
+  }
+}
+
 static void push_live(page_memory *m, const page_live *l)
 {
   size_t at = m->live_count++;
@@ -316,6 +453,10 @@ static page_live pop_live(page_memory *m)
 /* Births from the place of the next end on. */
 static void undo_births(page_memory *m, int64_t until)
 {
+  if (m->birth) {
+    undo_kept_births(m, until);
+    return;
+  }
   while (m->live_count && m->live[0].born >= until) {
     pass_place(m, m->live[0].born);
     page_live l = pop_live(m);
@@ -373,6 +514,7 @@ static weir_status find_changes(page_memory *m, const wr_block *block, const blo
   if (u->undone && block->t) return WEIR_OK;
   weir_status s = is_device_side(b) ? find_place(m, block, out) : WEIR_OK;
   if (s) return s;
+  u->summed &= is_device_side(b);
   u->undone = true;
   u->live = (page_live){.series = (uint32_t)series_of(m, b->device, b->mem, b->registered)};
   if (u->live.series == UINT32_MAX || !is_device_side(b)) return WEIR_OK;
@@ -384,6 +526,25 @@ static weir_status find_changes(page_memory *m, const wr_block *block, const blo
   return WEIR_OK;
 }
 
+static weir_status undo_life(page_memory *m, const page_block_use *u, const page_life *b)
+{
+  weir_status s = WEIR_OK;
+  page_live l = u->live;
+  if (u->summed) {
+    const int device = m->series[l.series].device;
+    s = keep_block(m, &(page_block){b->start, b->end, b->bytes, u->site, device});
+  }
+  l.born = b->born, l.start = b->start, l.bytes = (int64_t)b->bytes;
+  if (!s && !m->birth && !wr_grow(&m->live, &m->live_capacity, m->live_count + 1, sizeof(l)))
+    s = wr_db_out_of_memory(m->db);
+  if (s) return s;
+  undo_births(m, b->died);
+  if (b->died != INT64_MAX) pass_place(m, b->died);
+  change_block(m, &l, b->died == INT64_MAX ? m->last_ns : b->end, l.bytes);
+  if (!m->birth) push_live(m, &l);
+  return WEIR_OK;
+}
+
 static weir_status undo_block(void *context, const wr_block *block)
 {
   page_memory *m = context;
@@ -392,18 +553,59 @@ static weir_status undo_block(void *context, const wr_block *block)
   if (b.how == WR_BLOCK_UNKNOWN) return WEIR_OK;
   weir_status s = find_changes(m, block, &b, &u);
   if (s || u->live.series == UINT32_MAX) return s;
-  page_live l = u->live;
-  l.born = b.born, l.start = b.start, l.bytes = (int64_t)b.bytes;
-  if (is_device_side(&b))
-    s = keep_block(m, &(page_block){b.start, b.end, b.bytes, u->site, b.device});
-  if (!s && !wr_grow(&m->live, &m->live_capacity, m->live_count + 1, sizeof(l)))
-    s = wr_db_out_of_memory(m->db);
-  if (s) return s;
-  undo_births(m, b.died);
-  if (b.died != INT64_MAX) pass_place(m, b.died);
-  change_block(m, &l, b.died == INT64_MAX ? m->last_ns : b.end, l.bytes);
-  push_live(m, &l);
-  return WEIR_OK;
+  return undo_life(
+      m, u,
+      &(page_life){
+          .died = b.died, .born = b.born, .start = b.start, .end = b.end, .bytes = b.bytes});
+}
+
+static weir_status undo_kept(page_memory *m, const page_life *l)
+{
+  page_block_use *u = &m->use[l->at];
+  return u->live.series == UINT32_MAX ? WEIR_OK : undo_life(m, u, l);
+}
+
+/* What changes with a block of each template that blocks are of. */
+static weir_status find_kept_changes(page_memory *m)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < m->lives; i++) {
+    uint32_t at = m->life[i].at;
+    page_block_use *u = &m->use[at];
+    if (u->undone) continue;
+    const wr_template *t = &m->calls->calls->templates[at];
+    const wr_block block = {.process = t->process,
+                            .stack = t->stack,
+                            .device = (int)t->device,
+                            .mem = (int)t->mem,
+                            .registered = t->kind == WEIR_EV_HOSTREG,
+                            .t = t};
+    const block_row row = row_of_block(m, &block);
+    s = find_changes(m, &block, &row, &u);
+  }
+  return s;
+}
+
+/* From the last that died; of those that died at one place, the last first, or, where lives were sorted, the first. */
+static weir_status walk_kept(page_memory *m)
+{
+  weir_status s = m->disordered ? sort_lives(m) : WEIR_OK;
+  if (!s) s = find_kept_changes(m);
+  for (size_t end = m->lives, first; !s && end; end = first) {
+    first = end - 1;
+    while (m->disordered && first && m->life[first - 1].died == m->life[end - 1].died)
+      first--;
+    for (size_t i = first; !s && i < end; i++)
+      s = undo_kept(m, &m->life[i]);
+  }
+  return s;
+}
+
+static weir_status walk_back(page_memory *m)
+{
+  if (m->keeps) return walk_kept(m);
+  return m->disordered ? wr_blocks_from_last_death(&m->rows, undo_block, m)
+                       : wr_blocks_back(&m->rows, undo_block, m);
 }
 
 static void finish_walk(page_memory *m)
@@ -417,32 +619,43 @@ static void finish_walk(page_memory *m)
       change_area(&m->peak[i].area[k], 0, 0);
 }
 
-weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
-                             const wr_model *model)
+weir_status page_memory_begin(page_memory *m, page_calls *calls)
 {
-  *m = (page_memory){.db = db,
+  *m = (page_memory){.db = calls->db,
                      .calls = calls,
-                     .model = model,
-                     .bins = calls->cube.bins,
-                     .changes = {.bins = calls->cube.bins},
                      .last_died = INT64_MIN,
                      .last_ns = INT64_MAX,
                      .use = calloc(calls->calls->count + 1, sizeof(page_block_use))};
-  if (!m->use) return wr_db_out_of_memory(db);
-  weir_status s = wr_db_each(
-      db, "SELECT device, mem, registered, peak, peak_at, peak_place FROM memory", take_memory, m);
+  if (!m->use) return wr_db_out_of_memory(m->db);
+  weir_status s = wr_blocks_open(&m->rows, calls->calls);
+  if (!s) s = choose_keeping(m);
+  if (!s) s = wr_blocks_listen(&m->rows);
+  calls->blocks = &m->rows;
+  return s;
+}
+
+static weir_status sum_blocks(page_memory *m)
+{
+  weir_status s = wr_blocks_each(&m->rows, sum_block, m);
+  if (s || !m->keeps) return s;
+  s = find_births(m);
+  return s ? s : add_kept_changes(m);
+}
+
+weir_status page_memory_load(page_memory *m, const wr_model *model)
+{
+  m->model = model;
+  m->bins = m->changes.bins = m->calls->cube.bins;
+  weir_status s =
+      wr_db_each(m->db, "SELECT device, mem, registered, peak, peak_at, peak_place FROM memory",
+                 take_memory, m);
   if (!s)
-    s = wr_db_each(db, "SELECT id, \"end\" FROM main.process WHERE \"end\" IS NOT NULL",
+    s = wr_db_each(m->db, "SELECT id, \"end\" FROM main.process WHERE \"end\" IS NOT NULL",
                    take_process_end, m);
-  if (!s) s = wr_blocks_open(&m->rows, calls->calls);
-  if (!s) wr_blocks_keep(&m->rows);
-  if (!s) s = wr_blocks_each(&m->rows, sum_block, m);
+  if (!s) s = sum_blocks(m);
   for (size_t i = 0; !s && i < m->peaks; i++)
     s = make_areas(m, &m->peak[i]);
-  if (!s && m->disordered)
-    s = wr_blocks_from_last_death(&m->rows, undo_block, m);
-  else if (!s)
-    s = wr_blocks_back(&m->rows, undo_block, m);
+  if (!s) s = walk_back(m);
   if (!s) finish_walk(m);
   return s;
 }
@@ -470,6 +683,8 @@ void page_memory_free(page_memory *m)
   free(m->peak);
   free(m->block);
   free(m->live);
+  free(m->life);
+  free(m->birth);
   free(m->use);
   hash_map_free(&m->at_peak);
   hash_map_free(&m->site_of);

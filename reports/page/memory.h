@@ -50,6 +50,7 @@ typedef struct page_block {
 } page_block;
 
 struct page_live;
+struct page_life;
 struct page_block_use;
 
 typedef struct page_memory {
@@ -73,14 +74,21 @@ typedef struct page_memory {
   uint64_t all_blocks, all_bytes;
   struct page_live *live; /* owned: a heap, the last born first */
   size_t live_count, live_capacity;
+  bool keeps;             /* blocks are few enough that what the walk back needs is kept: */
+  struct page_life *life; /* owned */
+  size_t lives, life_capacity;
+  uint32_t
+      *birth; /* owned: place of the block that was born there, plus 1; 0: none. NULL: two were */
+  int64_t first_birth, last_birth, next_birth; /* next: down to which births are undone */
   int64_t last_died, last_ns;
   bool disordered;
   wr_blocks rows;
   hash_map process_end; /* process -> ns, of those that have ended */
 } page_memory;
 
-weir_status page_memory_load(page_memory *m, const wr_db *db, page_calls *calls,
-                             const wr_model *model);
+/* Ahead of the walk over all calls; then, after page_calls_end(), the rest. */
+weir_status page_memory_begin(page_memory *m, page_calls *calls);
+weir_status page_memory_load(page_memory *m, const wr_model *model);
 
 /* By device, the bytes of one of its areas at each bin; sorts what is kept. */
 void page_memory_finish(page_memory *m);

@@ -59,7 +59,8 @@ static weir_status begin_calls(writer *w)
   w->calls.context = w;
   if (!s) s = page_places_open(&w->places, &w->in.db);
   if (!s) s = wr_events_open(&w->events, &w->in.db);
-  return s ? s : page_calls_begin(&w->calls, &w->events, &w->places, page_bins_of(ns));
+  if (!s) s = page_calls_begin(&w->calls, &w->events, &w->places, page_bins_of(ns));
+  return s ? s : page_memory_begin(&w->memory, &w->calls);
 }
 
 static weir_status load_parts(writer *w)
@@ -75,7 +76,7 @@ static weir_status load_parts(writer *w)
   s = wr_whole_load_with(&w->model, &w->findings, &w->events, 1, &o, &listener, 1);
   if (!s) s = page_calls_end(&w->calls);
   say_step(w, "memory");
-  return s ? s : page_memory_load(&w->memory, &w->in.db, &w->calls, &w->model);
+  return s ? s : page_memory_load(&w->memory, &w->model);
 }
 
 static weir_status write_parts(writer *w)
