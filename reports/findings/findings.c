@@ -1116,8 +1116,7 @@ static weir_status take_events(void *context, const wr_event events[], size_t co
 {
   search *x = context;
   weir_status s = show_calls(x, count);
-  for (size_t i = 0; !s && x->waits && i < count; i++)
-    s = wr_wait_take(x->waits, &events[i]);
+  if (!s && x->waits) s = wr_wait_take_some(x->waits, events, count);
   wr_big_blocks_take(&x->big, events, count);
   for (size_t i = 0; i < count; i++)
     wr_starts_add(&x->starts, events[i].id, events[i].start);

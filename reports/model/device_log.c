@@ -170,7 +170,7 @@ void wr_device_log_done(wr_device_log *l, uint32_t queue, uint64_t number, int64
 void wr_device_log_wait(wr_device_log *l, const wr_queues *m, const wr_wait_verdict *v)
 {
   const wr_queue_call *c = v->call;
-  wr_sweep_moment w = {.id = v->id, .time = c->start, .end = c->end, .kind = WR_MOMENT_WAIT};
+  wr_sweep_moment w = {.id = v->row.id, .time = c->start, .end = c->end, .kind = WR_MOMENT_WAIT};
   bool own = false;
   for (size_t i = 0; i < v->points->count; i++) {
     const wr_point *p = &v->points->at[i];

@@ -526,7 +526,8 @@ static weir_status load_events(load *l, const wr_listener others[], size_t count
   weir_status st = open_template_of(l);
   if (!st) st = wr_wait_truth_begin(l->m, l->events, &l->waits);
   if (l->waits)
-    all[listeners++] = (wr_listener){.take = wr_wait_take, .context = l->waits, .in_time = true};
+    all[listeners++] =
+        (wr_listener){.take_some = wr_wait_take_some, .context = l->waits, .in_time = true};
   for (size_t i = 0; i < count; i++)
     all[listeners++] = others[i];
   if (!st) st = wr_events_listen(l->events, all, listeners);

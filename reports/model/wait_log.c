@@ -478,12 +478,9 @@ static weir_status take_whole(wr_wait_pass *w, const wr_event *e)
   return take_stored(w, &x);
 }
 
-weir_status wr_wait_take(void *pass, const wr_event *e)
+static inline weir_status take_call(wr_wait_pass *w, const wr_event *e, template_call *t)
 {
-  wr_wait_pass *w = pass;
-  template_call *t = &w->calls[e->at];
   wr_queue_call *c = &t->call;
-  if (t->way == WAY_NONE) return WEIR_OK;
   w->now = e;
   if (t->way == WAY_WHOLE) return take_whole(w, e);
   c->id = e->id;
@@ -495,6 +492,22 @@ weir_status wr_wait_take(void *pass, const wr_event *e)
     c->how = e->bytes ? t->how : t->how_empty;
   }
   return wr_queues_take(w->queues, c);
+}
+
+weir_status wr_wait_take_some(void *pass, const wr_event events[], size_t count)
+{
+  wr_wait_pass *w = pass;
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < count; i++) {
+    template_call *t = &w->calls[events[i].at];
+    if (t->way != WAY_NONE) s = take_call(w, &events[i], t);
+  }
+  return s;
+}
+
+weir_status wr_wait_take(void *pass, const wr_event *e)
+{
+  return wr_wait_take_some(pass, e, 1);
 }
 
 static weir_status take_incomplete(void *context, sqlite3_stmt *q)
@@ -510,11 +523,11 @@ static weir_status take_incomplete(void *context, sqlite3_stmt *q)
 static weir_status divide_wait(wr_wait_pass *w, const wr_wait_verdict *v)
 {
   int64_t start = v->call->start, end = v->call->end;
-  if (v->known && end > start) {
+  if (v->row.known && end > start) {
     wr_device_log_wait(&w->device, w->queues, v);
     return WEIR_OK;
   }
-  wr_wait_time all = {.id = v->id};
+  wr_wait_time all = {.id = v->row.id};
   if (end > start) all.unknown = (uint64_t)end - (uint64_t)start;
   return w->taker.wait(w->taker.context, &all);
 }
@@ -523,30 +536,16 @@ static weir_status write_row(wr_batch *batch, const wr_wait_row *v);
 
 static weir_status keep_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
 {
-  wr_wait_row row = {.id = v->id, .known = v->known};
-  if (v->known)
-    row = (wr_wait_row){.id = v->id,
-                        .operations = v->operations,
-                        .bytes = v->bytes,
-                        .stream = v->stream,
-                        .other = v->pending ? v->youngest : v->covered_by,
-                        .streams = v->streams,
-                        .known = true,
-                        .pending = v->pending,
-                        .before_legacy = v->before_legacy,
-                        .narrower = (uint8_t)v->narrower,
-                        .host = v->host};
-  return w->rows ? wr_wait_rows_add(w->rows, w->threads[w->now->at], &row)
-                 : write_row(&w->batch, &row);
+  const wr_wait_row unknown = {.id = v->row.id}, *row = v->row.known ? &v->row : &unknown;
+  return w->rows ? wr_wait_rows_add(w->rows, w->threads[w->now->at], row)
+                 : write_row(&w->batch, row);
 }
 
 /* A wait that the program asked for. One that came before any work is not counted. */
-static void count_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
+static void count_verdict(wr_wait_pass *w, const wr_wait_row *v)
 {
   wr_wait_sum *s = &w->sums[w->now->at];
-  unsigned act = v->call->act;
-  bool asked = act == WR_ACT_SYNC_EVENT || act == WR_ACT_SYNC_STREAM || act == WR_ACT_SYNC_CONTEXT;
-  if (!asked || (v->known && !v->pending && !v->covered_by)) return;
+  if (v->known && !v->pending && !v->other) return;
   s->unknown += !v->known;
   s->judged += v->known;
   if (!v->known) return;
@@ -556,11 +555,16 @@ static void count_verdict(wr_wait_pass *w, const wr_wait_verdict *v)
     s->wider++, s->wider_ns += (uint64_t)w->now->ns;
 }
 
+static bool is_asked_for(unsigned act)
+{
+  return act == WR_ACT_SYNC_EVENT || act == WR_ACT_SYNC_STREAM || act == WR_ACT_SYNC_CONTEXT;
+}
+
 static weir_status take_verdict(void *context, const wr_wait_verdict *v)
 {
   wr_wait_pass *w = context;
   weir_status st = w->device.any ? divide_wait(w, v) : WEIR_OK;
-  count_verdict(w, v);
+  if (is_asked_for(v->call->act)) count_verdict(w, &v->row);
   return st ? st : keep_verdict(w, v);
 }
 

@@ -21,6 +21,7 @@ typedef struct wr_wait_sum { /* waits of one template that were asked for */
 } wr_wait_sum;
 weir_status wr_wait_begin(wr_wait_pass **out, const wr_events *events, bool temporary, bool divide);
 weir_status wr_wait_take(void *p, const wr_event *e); /* a wr_event_fn */
+weir_status wr_wait_take_some(void *p, const wr_event events[], size_t count);
 weir_status wr_wait_end(wr_wait_pass *p);
 void wr_wait_close(wr_wait_pass *p);
 

@@ -54,7 +54,9 @@ typedef struct writer {
   uint8_t *bytes;   /* owned; of the segment that grows */
   uint32_t segment; /* its number */
   size_t used;
-  size_t block; /* the block that grows, from 1; 0 none */
+  size_t block;  /* the block that grows, from 1; 0 none */
+  unsigned rows; /* of that block; it has them, and where they end, when it is whole */
+  unsigned room; /* rows for which it has room */
   uint64_t stream;
 } writer;
 
@@ -114,7 +116,7 @@ uint64_t wr_wait_rows_count(const wr_wait_rows *r)
 
 /* ---- rows as bytes --------------------------------------------------------------------------- */
 
-static uint8_t *put_number(uint8_t *at, uint64_t n)
+static inline uint8_t *put_number(uint8_t *at, uint64_t n)
 {
   for (; n > 127; n >>= 7)
     *at++ = (uint8_t)(n | 128);
@@ -143,14 +145,14 @@ static uint64_t unfold_difference(uint64_t folded, uint64_t b)
   return b + (folded >> 1 ^ (folded & 1 ? UINT64_MAX : 0));
 }
 
-static uint8_t bits_of(const wr_wait_row *v)
+static inline uint8_t bits_of(const wr_wait_row *v)
 {
-  bool counts = v->operations || v->bytes || v->streams;
+  bool counts = v->operations | v->bytes | v->streams;
   if (!v->known) return 0;
-  return (uint8_t)(WR_WAIT_KNOWN | (v->pending ? WR_WAIT_PENDING : 0) |
-                   (v->before_legacy ? WR_WAIT_BEFORE_LEGACY : 0) | (v->host & 3) * WR_WAIT_RESULT |
-                   (v->narrower ? WR_WAIT_NARROWER : 0) | (counts ? COUNTS : 0) |
-                   (v->other ? WR_WAIT_OTHER : 0));
+  return (uint8_t)(WR_WAIT_KNOWN | (unsigned)v->pending * WR_WAIT_PENDING |
+                   (unsigned)v->before_legacy * WR_WAIT_BEFORE_LEGACY |
+                   (v->host & 3) * WR_WAIT_RESULT | (v->narrower ? WR_WAIT_NARROWER : 0) |
+                   (unsigned)counts * COUNTS | (v->other ? WR_WAIT_OTHER : 0));
 }
 
 static uint8_t *put_row(uint8_t *at, const wr_wait_row *v, uint8_t bits, int64_t before,
@@ -202,11 +204,21 @@ static const uint8_t *get_row(const uint8_t *at, wr_wait_row *v, int64_t before,
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* The writer's block is whole. */
+static void end_block(wr_wait_rows *r, writer *w)
+{
+  if (!w->block) return;
+  block *b = &r->blocks[w->block - 1];
+  b->rows = w->rows & 63;
+  b->span = ((uint64_t)r->last[w - r->writers] - (uint64_t)b->first) & ((1u << 14) - 1);
+  w->block = w->rows = w->room = 0;
+}
+
 /* The writer's segment is whole. */
 static weir_status put_segment(wr_wait_rows *r, writer *w)
 {
   uint8_t *bytes = w->bytes;
-  w->block = 0;
+  end_block(r, w);
   if (!bytes) return WEIR_OK;
   if (w->segment < IN_MEMORY) {
     r->segments[w->segment] = bytes;
@@ -240,6 +252,7 @@ static weir_status begin_segment(wr_wait_rows *r, writer *w)
 static weir_status begin_block(wr_wait_rows *r, writer *w, int64_t first)
 {
   weir_status st = WEIR_OK;
+  end_block(r, w);
   if (!w->bytes || w->used > SEGMENT - ROW) st = begin_segment(r, w);
   if (st) return st;
   if (!wr_grow(&r->blocks, &r->block_capacity, r->block_count + 1, sizeof(*r->blocks)))
@@ -247,6 +260,7 @@ static weir_status begin_block(wr_wait_rows *r, writer *w, int64_t first)
   r->blocks[r->block_count++] =
       (block){.first = first, .segment = w->segment, .at = (unsigned)w->used & (SEGMENT - 1)};
   w->block = r->block_count;
+  w->room = ROWS;
   w->stream = 0;
   return WEIR_OK;
 }
@@ -267,7 +281,7 @@ static size_t nearest_writer(const wr_wait_rows *r, int64_t id)
 }
 
 /* A thread whose ids are far on takes its writer along. */
-static weir_status find_writer(wr_wait_rows *r, uint32_t thread, int64_t id, size_t *at)
+static weir_status look_for_writer(wr_wait_rows *r, uint32_t thread, int64_t id, size_t *at)
 {
   if (thread >= r->threads) {
     if (!wr_grow(&r->writer_of, &r->thread_capacity, (size_t)thread + 1, sizeof(*r->writer_of)))
@@ -277,7 +291,6 @@ static weir_status find_writer(wr_wait_rows *r, uint32_t thread, int64_t id, siz
   }
   uint32_t *of = &r->writer_of[thread];
   *at = *of ? *of - 1u : WRITERS;
-  if (*of && follows(id, r->last[*at], NEAR)) return WEIR_OK;
   size_t nearest = nearest_writer(r, id);
   if (nearest < WRITERS)
     *at = nearest;
@@ -287,19 +300,20 @@ static weir_status find_writer(wr_wait_rows *r, uint32_t thread, int64_t id, siz
   return WEIR_OK;
 }
 
-static weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *row, uint8_t bits)
+static inline weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *row,
+                                        uint8_t bits)
 {
   writer *w = &r->writers[at];
-  const block *b = w->block ? &r->blocks[w->block - 1] : NULL;
-  bool fits = b && b->rows < ROWS && w->used <= SEGMENT - ROW && follows(row->id, r->last[at], FAR);
-  weir_status st = fits ? WEIR_OK : begin_block(r, w, row->id);
-  if (st) return st;
-  block *to = &r->blocks[w->block - 1];
-  int64_t before = fits ? r->last[at] : row->id;
+  int64_t before = r->last[at];
+  if (!w->room || w->used > SEGMENT - ROW || !follows(row->id, before, FAR)) {
+    weir_status st = begin_block(r, w, row->id);
+    if (st) return st;
+    before = row->id;
+  }
   uint8_t *end = put_row(w->bytes + w->used, row, bits, before, &w->stream);
   w->used = (size_t)(end - w->bytes);
-  to->rows++;
-  to->span = ((uint64_t)row->id - (uint64_t)to->first) & ((1u << 14) - 1);
+  w->rows++;
+  w->room--;
   r->last[at] = row->id;
   r->count++;
   return WEIR_OK;
@@ -310,6 +324,14 @@ static void drop_bits(wr_wait_rows *r)
 {
   free(r->bits);
   r->bits = NULL;
+}
+
+static inline weir_status find_writer(wr_wait_rows *r, uint32_t thread, int64_t id, size_t *at)
+{
+  uint32_t of = thread < r->threads ? r->writer_of[thread] : 0;
+  if (!of || !follows(id, r->last[of - 1], NEAR)) return look_for_writer(r, thread, id, at);
+  *at = of - 1;
+  return WEIR_OK;
 }
 
 weir_status wr_wait_rows_add(wr_wait_rows *r, uint32_t thread, const wr_wait_row *row)
@@ -515,7 +537,7 @@ static weir_status part_blocks(wr_wait_rows *r, size_t at, size_t end, few_rows 
     qsort(all->row, all->count, sizeof(*all->row), by_id);
   for (; at < end; at++)
     r->blocks[at].rows = 0;
-  r->writers[0].block = 0;
+  end_block(r, &r->writers[0]);
   r->count -= all->count;
   for (size_t i = 0; !st && i < all->count; i++)
     st = add_to_writer(r, 0, &all->row[i], bits_of(&all->row[i]));

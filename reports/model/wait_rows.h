@@ -10,17 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/status.h"
-
-typedef struct wr_wait_row { /* of one that is not known all but the id is 0 */
-  int64_t id;
-  uint64_t operations, bytes;
-  uint64_t stream; /* where `streams` is 1, else 0 */
-  int64_t other;   /* pending: the youngest operation; else what showed that all is done, 0 none */
-  uint32_t streams;
-  bool known, pending, before_legacy;
-  uint8_t narrower; /* WR_NARROWER_* */
-  uint8_t host;     /* WR_HOST_* */
-} wr_wait_row;
+#include "reports/queues/queues.h"
 
 /* What a row is but for its numbers, as bits; 0: nothing is known. */
 enum {

@@ -20,7 +20,7 @@
  *
  * A call is *open* from its start until the pass has come by its end. What other threads' open
  * calls do may come before or after what a call does: `may` has it, `sure` has not. What a wait
- * shows is known at its end. */
+ * shows is known at its end: calls are closed in order of their ends. */
 #include "reports/queues/queues.h"
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,9 @@ typedef struct reach {
 
 typedef struct queue {
   uint64_t handle;
-  uint32_t context; /* place */
+  uint32_t context;     /* place */
+  struct context *home; /* the same */
+  struct tally *tally;  /* the one of that context which it adds to */
   bool legacy;
   bool blocking;  /* surely waits for, and is waited for by, the legacy default stream */
   bool may_block; /* or it may: it was not seen created */
@@ -104,17 +106,19 @@ typedef struct done_point {
 } done_point;
 
 typedef struct open_call {
-  int64_t end, id;
-  int32_t thread;
-  uint32_t queue;        /* that it changes, from 1 */
-  uint16_t next, before; /* open calls that change the same, from 1 */
-  uint32_t event;        /* that it asks, from 1 */
-  uint64_t number;       /* of its operation; UINT64_MAX: it is none */
+  int64_t id;
+  uint64_t number; /* of its operation; UINT64_MAX: it is none */
   uint64_t bytes_before;
-  uint64_t calls;    /* taken so far, with it */
+  uint64_t calls;       /* taken so far, with it */
+  uint32_t queue;       /* that it changes, from 1 */
+  uint32_t event;       /* that it asks, from 1 */
+  uint32_t clear_queue; /* of which it covers all, from 1 */
+  uint32_t clear_context;
+  uint16_t next, before; /* open calls that change the same queue, from 1 */
+  int32_t thread;
+  uint32_t shown;
   done_point *shows; /* what is complete at its end; owned, its room serves again */
-  size_t shown, capacity;
-  uint32_t clear_queue, clear_context; /* of which it covers all, from 1 */
+  size_t capacity;
 } open_call;
 
 typedef struct process {
@@ -134,8 +138,8 @@ struct wr_queues {
   void *verdict_context;
   const wr_queue_watch *watch; /* borrowed, or NULL */
   hash_map queue_of, context_of, event_of, process_of;
-  queue *queues;
-  context *contexts;
+  queue **queues; /* owned, and so is each of them, which stays where it is */
+  context **contexts;
   event *events;
   process *processes;
   size_t queue_count, queue_capacity, context_count, context_capacity;
@@ -149,10 +153,11 @@ struct wr_queues {
   uint64_t streams; /* how often a stream's handle has become another's */
   uint64_t shown;   /* how often operations have been shown to be complete */
   open_call open[OPEN_MOST];
-  uint16_t opened[OPEN_MOST]; /* places in `open`; those after the first open_count are free */
-  int64_t ends[OPEN_MOST];    /* of the first open_count of them */
-  size_t open_count;
-  int64_t next_end; /* the earliest of the open calls */
+  int64_t ends[2 * OPEN_MOST];    /* of the open calls, in order, from open_first to open_end */
+  uint16_t opened[2 * OPEN_MOST]; /* the places in `open` of the same calls */
+  uint32_t open_first, open_end;
+  uint16_t unopened[OPEN_MOST]; /* the other places */
+  uint32_t unopened_count;
   uint64_t calls;
   wr_wait_verdict judged; /* of the call that is taken */
   wr_points set;          /* for one call */
@@ -239,14 +244,17 @@ static bool look_for_context(wr_queues *m, const wr_queue_call *c, uint32_t *pla
 {
   bool made;
   if (!find_or_add(&m->context_of, key_of_object(0, c->process, c->context, 0), &m->contexts,
-                   &m->context_count, &m->context_capacity, sizeof(context), place, &made))
+                   &m->context_count, &m->context_capacity, sizeof(context *), place, &made))
     return false;
+  context *x = made ? malloc(sizeof(*x)) : m->contexts[*place];
+  m->contexts[*place] = x;
+  if (!x) return false;
   if (made)
-    m->contexts[*place] = (context){.legacy_changes = 1,
-                                    .blocking_changes = 1,
-                                    .device = NO_NUMBER,
-                                    .rule = {.stale = true},
-                                    .beside = {.stale = true}};
+    *x = (context){.legacy_changes = 1,
+                   .blocking_changes = 1,
+                   .device = NO_NUMBER,
+                   .rule = {.stale = true},
+                   .beside = {.stale = true}};
   return true;
 }
 
@@ -259,7 +267,7 @@ static inline bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *
     return false;
   if (known) known->context = *place + 1;
   if (c->act != WR_ACT_WORK && c->act != WR_ACT_PEER_WORK && c->device != NO_NUMBER)
-    m->contexts[*place].device = c->device;
+    m->contexts[*place]->device = c->device;
   return true;
 }
 
@@ -271,19 +279,24 @@ static uint64_t queue_key(const wr_queue_call *c)
   return key_of_object(1, c->process, c->stream, 0);
 }
 
-static bool init_queue(wr_queues *m, const wr_queue_call *c, uint32_t place)
+static bool make_queue(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
   uint32_t of = 0;
+  queue *q = m->queues[place] = malloc(sizeof(*q));
+  if (!q) return false;
+  *q = (queue){0};
   if (!find_context(m, c, &of)) return false;
+  context *x = m->contexts[of];
   bool legacy = c->stream == WR_QUEUE_LEGACY, created = c->act == WR_ACT_STREAM_CREATE;
-  bool non_blocking = created && c->how & WR_HOW_NON_BLOCKING;
-  m->queues[place] =
-      (queue){.handle = c->stream,
-              .context = of,
-              .legacy = legacy,
-              .blocking = !legacy && !non_blocking && (created || c->stream == WR_QUEUE_PER_THREAD),
-              .may_block = !legacy && !non_blocking};
-  if (legacy) m->contexts[of].legacy = place + 1;
+  bool blocks = !legacy && !(created && c->how & WR_HOW_NON_BLOCKING);
+  *q = (queue){.handle = c->stream,
+               .context = of,
+               .home = x,
+               .tally = legacy || blocks ? &x->rule : &x->beside,
+               .legacy = legacy,
+               .blocking = blocks && (created || c->stream == WR_QUEUE_PER_THREAD),
+               .may_block = blocks};
+  if (legacy) x->legacy = place + 1;
   return true;
 }
 
@@ -291,9 +304,9 @@ static bool look_for_queue(wr_queues *m, const wr_queue_call *c, uint32_t *place
 {
   bool made;
   if (!find_or_add(&m->queue_of, queue_key(c), &m->queues, &m->queue_count, &m->queue_capacity,
-                   sizeof(queue), place, &made))
+                   sizeof(queue *), place, &made))
     return false;
-  return !made || init_queue(m, c, *place);
+  return !made || make_queue(m, c, *place);
 }
 
 static bool find_queue(wr_queues *m, const wr_queue_call *c, uint32_t *place)
@@ -339,8 +352,8 @@ static event *event_of(wr_queues *m, const wr_queue_call *c, uint32_t *place)
 
 static bool begin_active(wr_queues *m, uint32_t place)
 {
-  queue *q = &m->queues[place];
-  context *x = &m->contexts[q->context];
+  queue *q = m->queues[place];
+  context *x = q->home;
   if (!wr_grow(&x->active, &x->capacity, x->count + 1, sizeof(*x->active))) return false;
   x->active[x->count++] = place;
   q->active = x->count;
@@ -355,7 +368,7 @@ static bool begin_active(wr_queues *m, uint32_t place)
 /* Something may be pending in the queue. False: out of memory. */
 static inline bool activate(wr_queues *m, uint32_t place)
 {
-  return m->queues[place].active || begin_active(m, place);
+  return m->queues[place]->active || begin_active(m, place);
 }
 
 /* Of a queue that leaves its context's list. */
@@ -364,11 +377,6 @@ static void note_retired(context *x, queue *q)
   x->surely -= q->blocking;
   x->maybe -= q->may_block && !q->blocking;
   q->active = 0;
-}
-
-static tally *tally_of(context *x, const queue *q)
-{
-  return q->legacy || q->may_block ? &x->rule : &x->beside;
 }
 
 /* All of a queue may be pending. */
@@ -410,7 +418,7 @@ static void prune_all(const wr_queues *m, queue *q)
   size_t kept = 0;
   q->pruned = m->shown;
   for (size_t i = 0; i < q->after.count; i++) {
-    if (q->after.at[i].may <= m->queues[q->after.at[i].queue].done) continue;
+    if (q->after.at[i].may <= m->queues[q->after.at[i].queue]->done) continue;
     if (kept != i) q->after.at[kept] = q->after.at[i];
     kept++;
   }
@@ -432,9 +440,9 @@ static inline const reach *reach_for_legacy(const context *x, const queue *q)
 /* Something may be pending that the legacy stream, which is that, waits for by the rule. */
 static bool legacy_waits(const wr_queues *m, const queue *legacy)
 {
-  const context *x = &m->contexts[legacy->context];
+  const context *x = legacy->home;
   for (size_t i = 0; i < x->count; i++) {
-    const queue *q = &m->queues[x->active[i]];
+    const queue *q = m->queues[x->active[i]];
     if (q->may_block && reach_for_legacy(x, q)->last > q->done) return true;
   }
   return false;
@@ -450,14 +458,19 @@ static bool queue_is_idle(wr_queues *m, queue *q)
 /* Takes the queue off its context's list where nothing is pending in it. */
 static bool retire_queue(wr_queues *m, uint32_t place)
 {
-  queue *q = &m->queues[place];
-  context *x = &m->contexts[q->context];
+  queue *q = m->queues[place];
+  context *x = q->home;
   if (!q->active || !queue_is_idle(m, q)) return false;
   uint32_t moved = x->active[--x->count];
   x->active[q->active - 1] = moved;
-  m->queues[moved].active = q->active;
+  m->queues[moved]->active = q->active;
   note_retired(x, q);
   return true;
+}
+
+static inline bool any_open(const wr_queues *m)
+{
+  return m->open_first < m->open_end;
 }
 
 /* An open call of another thread, from that one on, of those that change the same queue. */
@@ -471,30 +484,38 @@ static bool others_change(const wr_queues *m, uint16_t at, int32_t thread)
 /* Other threads' open calls change it. */
 static inline bool contended(const wr_queues *m, uint32_t place, int32_t thread)
 {
-  uint16_t at = m->queues[place].open_call;
+  uint16_t at = m->queues[place]->open_call;
   return at && others_change(m, at, thread);
 }
 
 /* The operations up to the first that another thread's open call may not have put there yet are
  * sure. */
-static void lessen_sure(const wr_queues *m, wr_point *p, uint16_t at, int32_t thread)
+static void lessen_sure(const wr_queues *m, done_point *p, uint16_t at, int32_t thread)
 {
   for (; at; at = m->open[at - 1].next) {
     const open_call *o = &m->open[at - 1];
-    if (o->thread == thread || o->number > p->sure) continue;
-    p->sure = o->number - 1;
-    p->sure_bytes = o->bytes_before;
+    if (o->thread == thread || o->number > p->number) continue;
+    p->number = o->number - 1;
+    p->bytes = o->bytes_before;
   }
+}
+
+/* What of a queue is sure. */
+static inline done_point sure_queue(const wr_queues *m, uint32_t place, int32_t thread)
+{
+  const queue *q = m->queues[place];
+  done_point p = {place, q->now.last, q->now.bytes};
+  if (q->open_call) lessen_sure(m, &p, q->open_call, thread);
+  return p;
 }
 
 /* All of a queue. */
 static inline wr_point whole_queue(const wr_queues *m, uint32_t place, int32_t thread)
 {
-  const queue *q = &m->queues[place];
-  wr_point p = {place,        q->now.last,     q->now.last,   q->now.bytes,
-                q->now.bytes, q->now.youngest, q->now.result, q->now.source};
-  if (q->open_call) lessen_sure(m, &p, q->open_call, thread);
-  return p;
+  const reach *r = &m->queues[place]->now;
+  done_point sure = sure_queue(m, place, thread);
+  return (wr_point){place,    sure.number, r->last,   sure.bytes,
+                    r->bytes, r->youngest, r->result, r->source};
 }
 
 static bool join_new(wr_queues *m, wr_points *set, const wr_point *from, uint64_t done, bool sure)
@@ -502,13 +523,13 @@ static bool join_new(wr_queues *m, wr_points *set, const wr_point *from, uint64_
   if (sure && from->sure >= done) return wr_points_join(set, from, &m->hint);
   wr_point p = *from;
   p.sure = done;
-  p.sure_bytes = m->queues[from->queue].done_bytes;
+  p.sure_bytes = m->queues[from->queue]->done_bytes;
   return wr_points_join(set, &p, &m->hint);
 }
 
 static inline bool join_point(wr_queues *m, wr_points *set, const wr_point *from, bool sure)
 {
-  uint64_t done = m->queues[from->queue].done;
+  uint64_t done = m->queues[from->queue]->done;
   if (from->may <= done) return true;
   m->joined++;
   uint64_t surely = sure && from->sure > done ? from->sure : done;
@@ -520,7 +541,7 @@ static inline bool join_point(wr_queues *m, wr_points *set, const wr_point *from
 static bool join_queue(wr_queues *m, wr_points *set, uint32_t place, int32_t thread, bool sure,
                        uint32_t but)
 {
-  queue *q = &m->queues[place];
+  queue *q = m->queues[place];
   set->any |= q->after.any;
   if (q->now.last > q->done && place != but) {
     wr_point whole = whole_queue(m, place, thread);
@@ -541,9 +562,9 @@ static bool add_queue(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 /* Joins what a legacy stream waits for by the rule, and nothing of it surely. */
 static bool join_rule(wr_queues *m, wr_points *set, uint32_t legacy)
 {
-  const context *x = &m->contexts[m->queues[legacy].context];
+  const context *x = m->queues[legacy]->home;
   for (size_t i = 0; i < x->count; i++) {
-    const queue *q = &m->queues[x->active[i]];
+    const queue *q = m->queues[x->active[i]];
     const reach *r = reach_for_legacy(x, q);
     if (!q->may_block || r->last <= q->done) continue;
     wr_point p = {x->active[i], q->done,     r->last,   q->done_bytes,
@@ -563,14 +584,14 @@ static void empty_set(wr_queues *m)
 /* Of each of the context's queues, where some may wait for others outside. */
 static bool look_whether_whole(wr_queues *m, uint32_t of, uint32_t legacy)
 {
-  context *x = &m->contexts[of];
-  const queue *l = legacy ? &m->queues[legacy - 1] : NULL;
+  context *x = m->contexts[of];
+  const queue *l = legacy ? m->queues[legacy - 1] : NULL;
   bool outside = false, aside = false, whole = !l || !(l->outside || l->aside);
   size_t points = l ? 1 + l->after.count : 0;
   for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
     if (retire_queue(m, place)) continue;
-    const queue *q = &m->queues[place];
+    const queue *q = m->queues[place];
     i++;
     outside |= q->outside;
     aside |= q->aside;
@@ -588,8 +609,8 @@ static bool look_whether_whole(wr_queues *m, uint32_t of, uint32_t legacy)
  * not, a set has to be made, as add_context() does it. */
 static inline bool is_whole(wr_queues *m, uint32_t of, uint32_t legacy)
 {
-  const context *x = &m->contexts[of];
-  const queue *l = legacy ? &m->queues[legacy - 1] : NULL;
+  const context *x = m->contexts[of];
+  const queue *l = legacy ? m->queues[legacy - 1] : NULL;
   if (!x->outside && !l) return true;
   if (!x->outside && !x->aside && x->count <= FEW_QUEUES && !l->outside && !l->aside) return true;
   return look_whether_whole(m, of, legacy);
@@ -599,11 +620,11 @@ static inline bool is_whole(wr_queues *m, uint32_t of, uint32_t legacy)
  * for. */
 static bool add_context(wr_queues *m, uint32_t of, int32_t thread, bool sure, bool blocking)
 {
-  context *x = &m->contexts[of];
+  context *x = m->contexts[of];
   for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
     if (retire_queue(m, place)) continue;
-    const queue *q = &m->queues[place];
+    const queue *q = m->queues[place];
     i++;
     if (blocking && !q->may_block) continue;
     if (!add_queue(m, place, thread, sure && (!blocking || q->blocking))) return false;
@@ -626,18 +647,18 @@ static bool add_context(wr_queues *m, uint32_t of, int32_t thread, bool sure, bo
 /* The legacy stream, for which an action in the queue waits; NULL: for nothing that is pending. */
 static const queue *legacy_before(const wr_queues *m, const queue *q)
 {
-  const context *x = &m->contexts[q->context];
-  const queue *l = q->may_block && x->legacy ? &m->queues[x->legacy - 1] : NULL;
+  const context *x = q->home;
+  const queue *l = q->may_block && x->legacy ? m->queues[x->legacy - 1] : NULL;
   return l && l->active ? l : NULL;
 }
 
 /* The set: what the other side of the rule makes an action in this queue wait for. */
 static bool add_other_side(wr_queues *m, uint32_t place, int32_t thread)
 {
-  const queue *q = &m->queues[place], *l = legacy_before(m, q);
+  const queue *q = m->queues[place], *l = legacy_before(m, q);
   if (q->legacy) return add_context(m, q->context, thread, false, true);
   if (!l) return true;
-  uint32_t legacy = (uint32_t)(l - m->queues);
+  uint32_t legacy = q->home->legacy - 1;
   return add_queue(m, legacy, thread, false) && join_rule(m, &m->set, legacy);
 }
 
@@ -645,24 +666,17 @@ static bool add_other_side(wr_queues *m, uint32_t place, int32_t thread)
 static bool add_followed(wr_queues *m, uint32_t place, int32_t thread)
 {
   if (!add_queue(m, place, thread, true)) return false;
-  if (m->queues[place].legacy) return join_rule(m, &m->set, place);
+  if (m->queues[place]->legacy) return join_rule(m, &m->set, place);
   bool any = m->set.any, added = add_other_side(m, place, thread);
   m->set.any = any;
   return added;
-}
-
-static bool nothing_on_other_side(const wr_queues *m, const queue *q)
-{
-  const context *x = &m->contexts[q->context];
-  if (q->legacy) return x->count <= (q->active ? 1u : 0u);
-  return !legacy_before(m, q);
 }
 
 /* What the queue waits for is about to grow. Where other threads' open calls change it, too,
  * nothing of it is sure. */
 static void begin_after(wr_queues *m, uint32_t place, int32_t thread)
 {
-  queue *q = &m->queues[place];
+  queue *q = m->queues[place];
   if (!q->after.count) return;
   prune(m, q);
   if (!q->after.count || !contended(m, place, thread)) return;
@@ -673,8 +687,8 @@ static void begin_after(wr_queues *m, uint32_t place, int32_t thread)
 
 static bool end_after(wr_queues *m, uint32_t place)
 {
-  queue *q = &m->queues[place];
-  context *x = &m->contexts[q->context];
+  queue *q = m->queues[place];
+  context *x = q->home;
   if (q->after.count > WR_POINTS_MOST) wr_points_cut(&q->after);
   x->outside |= q->outside;
   x->aside |= q->aside;
@@ -686,7 +700,7 @@ static bool end_after(wr_queues *m, uint32_t place)
 static void note_places(wr_queues *m, queue *q, const wr_points *points)
 {
   for (size_t i = 0; i < points->count; i++) {
-    const queue *in = &m->queues[points->at[i].queue];
+    const queue *in = m->queues[points->at[i].queue];
     q->outside |= in->context != q->context;
     q->aside |= !in->legacy && !in->may_block;
   }
@@ -695,12 +709,12 @@ static void note_places(wr_queues *m, queue *q, const wr_points *points)
 /* All of the queues that the legacy stream waits for surely, as they are. */
 static bool follow_whole(wr_queues *m, queue *q)
 {
-  context *x = &m->contexts[q->context];
+  context *x = q->home;
   bool any = q->after.any;
   size_t hint = 0;
   for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
-    const queue *y = &m->queues[place];
+    const queue *y = m->queues[place];
     if (y->now.last <= y->done && retire_queue(m, place)) continue;
     i++;
     any |= y->after.any;
@@ -718,10 +732,10 @@ static bool follow_whole(wr_queues *m, queue *q)
 /* What was not seen is waited for, too, in the queues that the legacy stream waits for. */
 static void follow_any(wr_queues *m, queue *q)
 {
-  context *x = &m->contexts[q->context];
+  context *x = q->home;
   bool any = q->after.any;
   for (size_t i = 0; i < x->count; i++) {
-    const queue *y = &m->queues[x->active[i]];
+    const queue *y = m->queues[x->active[i]];
     any |= y->after.any;
     q->after.any |= y->may_block && y->after.any;
   }
@@ -732,8 +746,8 @@ static void follow_any(wr_queues *m, queue *q)
  * what there is to know of it is how far they had come: see `marked`. */
 static bool follow_blocking(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
-  queue *q = &m->queues[place];
-  context *x = &m->contexts[q->context];
+  queue *q = m->queues[place];
+  context *x = q->home;
   bool whole = is_whole(m, q->context, place + 1), surely = sure && x->surely;
   x->legacy_actions++;
   begin_after(m, place, thread);
@@ -758,13 +772,13 @@ static bool follow_blocking(wr_queues *m, uint32_t place, int32_t thread, bool s
  * now on, and whoever looks at the one looks at the other: only what is sure is kept here. */
 static bool follow_legacy(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
-  queue *q = &m->queues[place];
-  uint32_t legacy = m->contexts[q->context].legacy - 1;
-  const queue *l = &m->queues[legacy];
+  queue *q = m->queues[place];
+  uint32_t legacy = q->home->legacy - 1;
+  const queue *l = m->queues[legacy];
   begin_after(m, place, thread);
   if (!sure || !q->blocking) {
     q->after.any |= l->after.any;
-    m->contexts[q->context].any |= q->after.any;
+    q->home->any |= q->after.any;
     return !q->after.any || activate(m, place);
   }
   m->hint = 0;
@@ -777,10 +791,10 @@ static bool follow_legacy(wr_queues *m, uint32_t place, int32_t thread, bool sur
 /* The same has been followed before, and nothing has changed: it would make no difference. */
 static bool has_followed(const wr_queues *m, uint32_t place, int32_t thread, uint64_t changes)
 {
-  const queue *q = &m->queues[place];
-  const context *x = &m->contexts[q->context];
+  const queue *q = m->queues[place];
+  const context *x = q->home;
   if (q->has_surely != changes) return false;
-  bool any = q->legacy ? x->any : m->queues[x->legacy - 1].after.any;
+  bool any = q->legacy ? x->any : m->queues[x->legacy - 1]->after.any;
   return !any && !contended(m, place, thread);
 }
 
@@ -788,31 +802,50 @@ static bool follow_changes(wr_queues *m, uint32_t place, int32_t thread, bool su
                            uint64_t changes)
 {
   bool worked = true;
-  queue *q = &m->queues[place];
-  const context *x = &m->contexts[q->context];
+  queue *q = m->queues[place];
+  const context *x = q->home;
   if (!has_followed(m, place, thread, changes)) {
     worked =
         q->legacy ? follow_blocking(m, place, thread, sure) : follow_legacy(m, place, thread, sure);
     if (sure && !x->open) q->has_surely = q->after.any ? 0 : changes;
   }
-  q->followed = sure && !m->open_count ? changes : 0;
+  q->followed = sure && !any_open(m) ? changes : 0;
   return worked;
+}
+
+/* Of what an action of the legacy stream waits for nothing is sure, and nothing has to be kept
+ * but how far the others have come. */
+static inline bool follows_marks(const context *x, const queue *legacy, bool sure)
+{
+  return legacy->active && !legacy->after.count && !(sure && x->surely) && !x->any && !x->outside &&
+         !x->aside && x->count <= FEW_QUEUES;
 }
 
 /* An action in the queue waits for the other side. */
 static inline bool follow_rule(wr_queues *m, uint32_t place, int32_t thread, bool sure)
 {
-  const queue *q = &m->queues[place];
-  const context *x = &m->contexts[q->context];
+  queue *q = m->queues[place];
+  context *x = q->home;
   uint64_t changes = q->legacy ? x->blocking_changes : x->legacy_changes;
-  return q->followed == changes || nothing_on_other_side(m, q) ||
-         follow_changes(m, place, thread, sure, changes);
+  if (q->followed == changes) return true;
+  if (q->legacy) {
+    if (x->count <= (q->active ? 1u : 0u)) return true;
+    if (!follows_marks(x, q, sure)) return follow_changes(m, place, thread, sure, changes);
+    x->legacy_actions++;
+  } else {
+    const queue *l = legacy_before(m, q);
+    if (!l) return true;
+    if (q->blocking | (q->after.count > 0) | l->after.any)
+      return follow_changes(m, place, thread, sure, changes);
+  }
+  q->followed = sure && !any_open(m) ? changes : 0;
+  return true;
 }
 
 static inline void note_change(wr_queues *m, uint32_t place)
 {
-  queue *q = &m->queues[place];
-  context *x = &m->contexts[q->context];
+  queue *q = m->queues[place];
+  context *x = q->home;
   if (q->legacy)
     x->legacy_changes++;
   else if (q->may_block)
@@ -823,36 +856,36 @@ static inline void note_change(wr_queues *m, uint32_t place)
 
 static void watch_done(const wr_queues *m, uint32_t place, int64_t time)
 {
-  if (m->watch) m->watch->done(m->watch->context, place, m->queues[place].done, time);
+  if (m->watch) m->watch->done(m->watch->context, place, m->queues[place]->done, time);
 }
 
-static void complete_shown(wr_queues *m, const open_call *o)
+static inline void complete_shown(wr_queues *m, const open_call *o, int64_t end)
 {
   for (size_t i = 0; i < o->shown; i++) {
     const done_point *p = &o->shows[i];
-    queue *q = &m->queues[p->queue];
+    queue *q = m->queues[p->queue];
     if (p->number <= q->done) continue;
     m->shown++;
     q->done = p->number;
     q->done_bytes = p->bytes;
-    q->done_by = m->contexts[q->context].done_by = o->id;
-    tally_of(&m->contexts[q->context], q)->stale = true;
-    watch_done(m, p->queue, o->end);
-    retire_queue(m, p->queue);
+    q->done_by = q->home->done_by = o->id;
+    q->tally->stale = true;
+    watch_done(m, p->queue, end);
+    if (q->now.last == q->done) retire_queue(m, p->queue);
   }
 }
 
 static void clear_any(wr_queues *m, uint32_t place)
 {
-  m->queues[place].after.any = false;
+  m->queues[place]->after.any = false;
   retire_queue(m, place);
 }
 
 /* It changes its queue no more. */
 static inline void leave_queue(wr_queues *m, open_call *o)
 {
-  queue *q = &m->queues[o->queue - 1];
-  m->contexts[q->context].open--;
+  queue *q = m->queues[o->queue - 1];
+  q->home->open--;
   if (o->before)
     m->open[o->before - 1].next = o->next;
   else
@@ -864,90 +897,96 @@ static inline void leave_queue(wr_queues *m, open_call *o)
 static void clear_covered(wr_queues *m, const open_call *o)
 {
   if (o->clear_queue) clear_any(m, o->clear_queue - 1);
-  for (size_t i = 0; o->clear_context && i < m->contexts[o->clear_context - 1].count; i++) {
-    queue *q = &m->queues[m->contexts[o->clear_context - 1].active[i]];
+  for (size_t i = 0; o->clear_context && i < m->contexts[o->clear_context - 1]->count; i++) {
+    queue *q = m->queues[m->contexts[o->clear_context - 1]->active[i]];
     if (q->now.last == q->done) q->after.any = false;
   }
 }
 
 /* What else than the queue that it changes the call is about. */
-static void end_call(wr_queues *m, open_call *o)
+static void end_call(wr_queues *m, open_call *o, int64_t end)
 {
   if (o->event) m->events[o->event - 1].askers--;
-  complete_shown(m, o);
+  complete_shown(m, o, end);
   if (o->calls == m->calls) clear_covered(m, o); /* nothing was called meanwhile */
 }
 
-static inline void close_at(wr_queues *m, size_t i)
+/* Closes the call that ends first. */
+static inline void close_first(wr_queues *m)
 {
-  uint16_t closed = m->opened[i];
+  int64_t end = m->ends[m->open_first];
+  uint16_t closed = m->opened[m->open_first++];
   open_call *o = &m->open[closed];
   if (o->queue) leave_queue(m, o);
-  if (o->event || o->shown || o->clear_queue || o->clear_context) end_call(m, o);
-  size_t last = --m->open_count;
-  m->opened[i] = m->opened[last];
-  m->ends[i] = m->ends[last];
-  m->opened[last] = closed;
+  if (o->shown | o->event | o->clear_queue | o->clear_context) end_call(m, o, end);
+  m->unopened[m->unopened_count++] = closed;
 }
 
-/* Closes the calls that ended by then. */
-static void close_ended(wr_queues *m, int64_t time)
-{
-  int64_t next = INT64_MAX;
-  for (size_t i = 0; i < m->open_count;) {
-    int64_t end = m->ends[i];
-    if (end <= time) {
-      close_at(m, i);
-      continue;
-    }
-    next = end < next ? end : next;
-    i++;
-  }
-  m->next_end = next;
-}
-
+/* Closes the calls that ended by then, in order of their ends. */
 static inline void close_until(wr_queues *m, int64_t time)
 {
-  if (m->next_end <= time) close_ended(m, time);
+  if (!any_open(m) || m->ends[m->open_first] > time) return;
+  do
+    close_first(m);
+  while (any_open(m) && m->ends[m->open_first] <= time);
+  if (!any_open(m)) m->open_first = m->open_end = 0;
 }
 
-static void close_earliest(wr_queues *m)
+/* There is no place: the open calls are moved to the front. Of too many at once the one that ends
+ * first has ended. */
+static void make_place(wr_queues *m)
 {
-  size_t first = 0;
-  for (size_t i = 1; i < m->open_count; i++)
-    if (m->ends[i] < m->ends[first]) first = i;
-  close_at(m, first);
+  if (!m->unopened_count) close_first(m);
+  uint32_t count = m->open_end - m->open_first;
+  memmove(m->opened, m->opened + m->open_first, count * sizeof(*m->opened));
+  memmove(m->ends, m->ends + m->open_first, count * sizeof(*m->ends));
+  m->open_first = 0;
+  m->open_end = count;
+}
+
+/* A place for a call that ends then, after those that end no later. */
+static inline open_call *open_place(wr_queues *m, int64_t end)
+{
+  if (!m->unopened_count || m->open_end == 2 * OPEN_MOST) make_place(m);
+  uint16_t place = m->unopened[--m->unopened_count];
+  uint32_t at = m->open_end++;
+  for (; at > m->open_first && m->ends[at - 1] > end; at--) {
+    m->ends[at] = m->ends[at - 1];
+    m->opened[at] = m->opened[at - 1];
+  }
+  m->ends[at] = end;
+  m->opened[at] = place;
+  return &m->open[place];
 }
 
 static inline open_call *begin_call(wr_queues *m, const wr_queue_call *c)
 {
-  /* More threads at once: the one to end first has ended. */
-  if (m->open_count == OPEN_MOST) close_earliest(m);
-  size_t at = m->open_count++;
-  if (!at || c->end < m->next_end) m->next_end = c->end;
-  m->ends[at] = c->end;
-  open_call *o = &m->open[m->opened[at]];
-  o->end = c->end;
+  open_call *o = open_place(m, c->end);
   o->id = c->id;
   o->thread = c->thread;
   o->queue = o->event = o->clear_queue = o->clear_context = 0;
-  o->next = o->before = 0;
-  o->number = UINT64_MAX;
-  o->bytes_before = 0;
   o->calls = m->calls;
   o->shown = 0;
   return o;
 }
 
-static inline open_call *begin_change(wr_queues *m, const wr_queue_call *c, uint32_t place)
+/* The call changes the queue. */
+static inline void change_queue(wr_queues *m, open_call *o, uint32_t place)
 {
-  open_call *o = begin_call(m, c);
-  queue *q = &m->queues[place];
+  queue *q = m->queues[place];
   o->queue = place + 1;
+  o->before = 0;
   o->next = q->open_call;
   q->open_call = (uint16_t)(o - m->open + 1);
   if (o->next) m->open[o->next - 1].before = q->open_call;
-  m->contexts[q->context].open++;
+  q->home->open++;
+}
+
+static inline open_call *begin_change(wr_queues *m, const wr_queue_call *c, uint32_t place)
+{
+  open_call *o = begin_call(m, c);
+  o->number = UINT64_MAX;
+  change_queue(m, o, place);
   return o;
 }
 
@@ -957,10 +996,12 @@ static void ask_event(wr_queues *m, open_call *o, uint32_t place)
   m->events[place].askers++;
 }
 
-static bool show_point(wr_queues *m, open_call *o, uint32_t place, uint64_t number, uint64_t bytes)
+static inline bool show_point(wr_queues *m, open_call *o, uint32_t place, uint64_t number,
+                              uint64_t bytes)
 {
-  if (number <= m->queues[place].done) return true;
-  if (!wr_grow(&o->shows, &o->capacity, o->shown + 1, sizeof(*o->shows))) return false;
+  if (number <= m->queues[place]->done) return true;
+  if (o->shown == o->capacity && !wr_grow(&o->shows, &o->capacity, o->shown + 1, sizeof(*o->shows)))
+    return false;
   o->shows[o->shown++] = (done_point){place, number, bytes};
   return true;
 }
@@ -968,13 +1009,13 @@ static bool show_point(wr_queues *m, open_call *o, uint32_t place, uint64_t numb
 /* The call shows that a queue is complete, and what it waits for. */
 static bool begin_showing_queue(wr_queues *m, open_call *o, uint32_t place)
 {
-  const queue *q = &m->queues[place];
-  wr_point whole = whole_queue(m, place, o->thread);
-  size_t count = contended(m, place, o->thread) ? 0 : q->after.count, i = 0;
+  const queue *q = m->queues[place];
+  done_point own = sure_queue(m, place, o->thread);
+  size_t count = q->after.count && !contended(m, place, o->thread) ? q->after.count : 0, i = 0;
   for (; i < count && q->after.at[i].queue < place; i++)
     if (!show_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
       return false;
-  if (!show_point(m, o, place, whole.sure, whole.sure_bytes)) return false;
+  if (!show_point(m, o, place, own.number, own.bytes)) return false;
   for (; i < count; i++)
     if (!show_point(m, o, q->after.at[i].queue, q->after.at[i].sure, q->after.at[i].sure_bytes))
       return false;
@@ -1006,64 +1047,73 @@ static uint32_t context_place(wr_queues *m, const wr_queue_call *c)
 
 /* Of operations of the queue so far, those that may be pending. `own`: place of the caller's
  * context, from 1. */
-static inline void count_reach(const queue *q, const reach *r, uint32_t own, wr_wait_verdict *v)
+static inline void count_reach(const queue *q, const reach *r, uint32_t own, wr_wait_row *v)
 {
   if (r->last <= q->done) return;
   v->pending = true;
   v->operations += r->last - q->done;
   v->bytes += r->bytes > q->done_bytes ? r->bytes - q->done_bytes : 0;
   v->stream = v->streams++ ? 0 : q->handle;
-  if (r->youngest > v->youngest) v->youngest = r->youngest;
+  if (r->youngest > v->other) v->other = r->youngest;
   if (r->result > q->done) v->host |= WR_HOST_RESULT;
   if (r->source > q->done) v->host |= WR_HOST_SOURCE;
   v->before_legacy &= (q->legacy || q->blocking) && q->context + 1 == own;
 }
 
-static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_wait_verdict *v)
+static void count_point(const wr_queues *m, const wr_point *p, uint32_t own, wr_wait_row *v)
 {
   const reach r = {p->may, p->may_bytes, p->youngest, p->result, p->source};
-  count_reach(&m->queues[p->queue], &r, own, v);
+  count_reach(m->queues[p->queue], &r, own, v);
+}
+
+static const tally none = {.before_legacy = true};
+
+static inline void take_tally(wr_wait_row *v, const tally *t)
+{
+  v->pending = t->streams > 0;
+  v->operations = t->operations;
+  v->bytes = t->bytes;
+  v->streams = t->streams;
+  v->stream = t->streams == 1 ? t->stream : 0;
+  v->other = t->youngest;
+  v->host = t->host;
+  v->before_legacy = t->before_legacy;
 }
 
 /* Known: the process's waits can be judged. `own`: the queue that the call is work in, from 1. */
-static inline wr_wait_verdict *begin_verdict(wr_queues *m, const wr_queue_call *c, uint32_t own)
+static inline wr_wait_row *begin_verdict(wr_queues *m, const wr_queue_call *c)
 {
   const process *p = calling_process(m);
-  wr_wait_verdict *v = &m->judged;
+  wr_wait_row *v = &m->judged.row;
   v->id = c->id;
-  v->call = c;
   v->known = !p->incomplete;
-  if (p->peer_queue && m->queues[p->peer_queue - 1].done < p->peer_number) v->known = false;
-  v->pending = false;
-  v->operations = v->bytes = v->stream = 0;
-  v->streams = 0;
-  v->youngest = v->covered_by = 0;
-  v->narrower = WR_NARROWER_NONE;
-  v->host = 0;
-  v->before_legacy = true;
-  v->points = NULL;
-  v->own_queue = own;
-  v->own_number = own ? m->queues[own - 1].now.last + 1 : 0;
+  if (p->peer_queue && m->queues[p->peer_queue - 1]->done < p->peer_number) v->known = false;
   return v;
 }
 
-static weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int64_t done_by)
+/* `done_by`: row of the call that showed it, where nothing is pending. */
+static inline weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int64_t done_by)
 {
-  wr_wait_verdict *v = &m->judged;
-  if (v->known && !v->pending) v->covered_by = done_by;
-  if (c->act == WR_ACT_SYNC_CONTEXT && v->streams == 1) v->narrower = WR_NARROWER_STREAM;
-  return m->verdict(m->verdict_context, v);
+  wr_wait_row *v = &m->judged.row;
+  if (!v->pending) v->other = done_by;
+  bool wide = c->act == WR_ACT_SYNC_CONTEXT && v->streams == 1;
+  v->narrower = wide ? WR_NARROWER_STREAM : WR_NARROWER_NONE;
+  m->judged.call = c;
+  return m->verdict(m->verdict_context, &m->judged);
 }
 
 /* Of the set, which is what the call waits for. */
 static weir_status judge(wr_queues *m, const wr_queue_call *c, int64_t done_by, uint32_t own_queue)
 {
-  wr_wait_verdict *v = begin_verdict(m, c, own_queue);
-  v->points = &m->set;
+  wr_wait_row *v = begin_verdict(m, c);
+  take_tally(v, &none);
   v->known = v->known && !m->set.any;
   uint32_t own = v->known && m->set.count ? context_place(m, c) : 0;
   for (size_t i = 0; v->known && i < m->set.count; i++)
     count_point(m, &m->set.at[i], own, v);
+  m->judged.points = &m->set;
+  m->judged.own_queue = own_queue;
+  m->judged.own_number = own_queue ? m->queues[own_queue - 1]->now.last + 1 : 0;
   return end_verdict(m, c, done_by);
 }
 
@@ -1073,21 +1123,22 @@ static void tally_up(wr_queues *m, context *x)
   x->rule = x->beside = (tally){.before_legacy = true};
   for (size_t i = 0; i < x->count;) {
     uint32_t place = x->active[i];
-    const queue *q = &m->queues[place];
+    const queue *q = m->queues[place];
     bool pending = q->now.last > q->done;
     if (!pending && retire_queue(m, place)) continue;
     i++;
-    if (pending) count_queue(q, tally_of(x, q));
+    if (pending) count_queue(q, q->tally);
   }
 }
 
-static inline void add_tally(wr_wait_verdict *v, const tally *t)
+static void add_tally(wr_wait_row *v, const tally *t)
 {
+  v->stream = v->pending ? 0 : t->streams == 1 ? t->stream : 0;
+  v->pending = true;
   v->operations += t->operations;
   v->bytes += t->bytes;
   v->streams += t->streams;
-  if (t->streams) v->stream = t->stream;
-  if (t->youngest > v->youngest) v->youngest = t->youngest;
+  if (t->youngest > v->other) v->other = t->youngest;
   v->host |= t->host;
   v->before_legacy &= t->before_legacy;
 }
@@ -1096,41 +1147,39 @@ static inline void add_tally(wr_wait_verdict *v, const tally *t)
 static bool all_seen(const wr_queues *m, const context *x, uint32_t legacy)
 {
   for (size_t i = 0; i < x->count; i++) {
-    const queue *q = &m->queues[x->active[i]];
+    const queue *q = m->queues[x->active[i]];
     if (q->after.any && (!legacy || q->legacy || q->may_block)) return false;
   }
   return true;
 }
 
 /* Of a whole context, which is the call's. `legacy`: as of is_whole(). */
-static weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of, uint32_t legacy,
-                               int64_t done_by, uint32_t own_queue)
+static inline weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of,
+                                      uint32_t legacy, int64_t done_by)
 {
-  context *x = &m->contexts[of];
-  wr_wait_verdict *v = begin_verdict(m, c, own_queue);
+  context *x = m->contexts[of];
+  if (x->rule.stale | x->beside.stale) tally_up(m, x);
+  wr_wait_row *v = begin_verdict(m, c);
+  take_tally(v, &x->rule);
+  if (!legacy && x->beside.streams) add_tally(v, &x->beside);
   if (x->any) v->known = v->known && all_seen(m, x, legacy);
-  if (x->rule.stale || x->beside.stale) tally_up(m, x);
-  add_tally(v, &x->rule);
-  if (!legacy) add_tally(v, &x->beside);
-  v->pending = v->streams > 0;
-  if (v->streams > 1) v->stream = 0;
   return end_verdict(m, c, done_by);
 }
 
 /* Of a stream, and of what its context's legacy stream makes it wait for, where these wait for
  * nothing besides. */
-static weir_status judge_stream(wr_queues *m, const wr_queue_call *c, uint32_t place,
-                                uint32_t own_queue)
+static weir_status judge_stream(wr_queues *m, const wr_queue_call *c, uint32_t place)
 {
-  const queue *q = &m->queues[place], *l = legacy_before(m, q);
-  const context *x = &m->contexts[q->context];
-  wr_wait_verdict *v = begin_verdict(m, c, own_queue);
+  const queue *q = m->queues[place], *l = legacy_before(m, q);
+  const context *x = q->home;
+  wr_wait_row *v = begin_verdict(m, c);
   uint32_t own = context_place(m, c);
+  take_tally(v, &none);
   v->known = v->known && !q->after.any && !(l && l->after.any);
   count_reach(q, &q->now, own, v);
   if (l) count_reach(l, &l->now, own, v);
   for (size_t i = 0; l && i < x->count; i++) {
-    const queue *y = &m->queues[x->active[i]];
+    const queue *y = m->queues[x->active[i]];
     if (y->may_block && y != q) count_reach(y, reach_for_legacy(x, y), own, v);
   }
   return end_verdict(m, c, q->done_by);
@@ -1140,11 +1189,11 @@ static weir_status judge_stream(wr_queues *m, const wr_queue_call *c, uint32_t p
 static weir_status judge_queue(wr_queues *m, const wr_queue_call *c, uint32_t place,
                                uint32_t own_queue)
 {
-  const queue *q = &m->queues[place], *l = legacy_before(m, q);
+  const queue *q = m->queues[place], *l = legacy_before(m, q);
   if (q->legacy && !m->watch && is_whole(m, q->context, place + 1))
-    return judge_whole(m, c, q->context, place + 1, q->done_by, own_queue);
+    return judge_whole(m, c, q->context, place + 1, q->done_by);
   if (!q->legacy && !m->watch && !q->after.count && !(l && l->after.count))
-    return judge_stream(m, c, place, own_queue);
+    return judge_stream(m, c, place);
   empty_set(m);
   if (!add_queue(m, place, c->thread, true) || !add_other_side(m, place, c->thread))
     return no_memory_to_judge();
@@ -1161,31 +1210,41 @@ static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
   return st ? st : begin_showing_queue(m, o, place) ? WEIR_OK : no_memory_to_judge();
 }
 
+/* Some queue of the context waits for what it has been kept of, so that a set has to be made. */
+static bool any_points(const wr_queues *m, const context *x)
+{
+  for (size_t i = 0; i < x->count; i++)
+    if (m->queues[x->active[i]]->after.count) return true;
+  return false;
+}
+
 static int by_queue(const void *left, const void *right)
 {
   const done_point *a = left, *b = right;
   return (a->queue > b->queue) - (a->queue < b->queue);
 }
 
-/* Some queue of the context waits for what it has been kept of, so that a set has to be made. */
-static bool any_points(const wr_queues *m, const context *x)
+static void order_shown(open_call *o)
 {
-  for (size_t i = 0; i < x->count; i++)
-    if (m->queues[x->active[i]].after.count) return true;
-  return false;
+  if (o->shown > FEW_QUEUES) qsort(o->shows, o->shown, sizeof(*o->shows), by_queue);
+  for (size_t i = 1; i < o->shown; i++) {
+    done_point p = o->shows[i];
+    size_t k = i;
+    for (; k && o->shows[k - 1].queue > p.queue; k--)
+      o->shows[k] = o->shows[k - 1];
+    o->shows[k] = p;
+  }
 }
 
 /* The call shows that a whole context is complete. */
 static bool begin_showing_whole(wr_queues *m, open_call *o, uint32_t of)
 {
-  const context *x = &m->contexts[of];
-  bool ordered = true;
+  const context *x = m->contexts[of];
   for (size_t i = 0; i < x->count; i++) {
-    wr_point p = whole_queue(m, x->active[i], o->thread);
-    ordered &= !i || x->active[i - 1] < x->active[i];
-    if (!show_point(m, o, x->active[i], p.sure, p.sure_bytes)) return false;
+    done_point p = sure_queue(m, x->active[i], o->thread);
+    if (!show_point(m, o, p.queue, p.number, p.bytes)) return false;
   }
-  if (!ordered && o->shown > 1) qsort(o->shows, o->shown, sizeof(*o->shows), by_queue);
+  order_shown(o);
   return true;
 }
 
@@ -1193,12 +1252,12 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
-  context *x = &m->contexts[of];
+  context *x = m->contexts[of];
   bool whole = !m->watch && is_whole(m, of, 0), alone = whole && (!x->open || !any_points(m, x));
   empty_set(m);
   if (!alone && !add_context(m, of, c->thread, true, false)) return no_memory_to_judge();
   int64_t by = x->done_by;
-  weir_status st = whole ? judge_whole(m, c, of, 0, by, 0) : judge(m, c, by, 0);
+  weir_status st = whole ? judge_whole(m, c, of, 0, by) : judge(m, c, by, 0);
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
   if (st) return st;
@@ -1225,7 +1284,7 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
   const event *e = event_of(m, c, &place);
   empty_set(m);
   if (!e || !join_event(m, &m->set, c, e, NO_QUEUE)) return no_memory_to_judge();
-  int64_t by = e->queue ? m->queues[e->queue - 1].done_by : 0;
+  int64_t by = e->queue ? m->queues[e->queue - 1]->done_by : 0;
   weir_status st = c->act == WR_ACT_SYNC_EVENT ? judge(m, c, by, 0) : WEIR_OK;
   open_call *o = begin_call(m, c);
   ask_event(m, o, place);
@@ -1237,8 +1296,8 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
-  int64_t by = m->contexts[of].done_by;
-  if (!m->watch && is_whole(m, of, 0)) return judge_whole(m, c, of, 0, by, 0);
+  int64_t by = m->contexts[of]->done_by;
+  if (!m->watch && is_whole(m, of, 0)) return judge_whole(m, c, of, 0, by);
   empty_set(m);
   if (!add_context(m, of, c->thread, false, false)) return no_memory_to_judge();
   return judge(m, c, by, 0);
@@ -1246,13 +1305,16 @@ static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
+/* *at: the open call, made where it is NULL. */
+static inline bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place, open_call **at)
 {
   if (!follow_rule(m, place, c->thread, !(c->how & WR_HOW_UNSURE))) return false;
-  open_call *o = begin_change(m, c, place);
-  queue *q = &m->queues[place];
+  open_call *o = *at ? *at : begin_call(m, c);
+  *at = o;
+  change_queue(m, o, place);
+  queue *q = m->queues[place];
   const reach before = q->now;
-  context *x = &m->contexts[q->context];
+  context *x = q->home;
   if (q->marked_at != x->legacy_actions) q->marked = before, q->marked_at = x->legacy_actions;
   uint64_t number = ++q->now.last;
   o->number = number;
@@ -1261,7 +1323,7 @@ static bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t place)
   q->now.youngest = c->id;
   if (c->host & WR_HOST_RESULT) q->now.result = number;
   if (c->host & WR_HOST_SOURCE) q->now.source = number;
-  count_operation(tally_of(x, q), q, &before);
+  count_operation(q->tally, q, &before);
   note_change(m, place);
   if (m->watch) m->watch->work(m->watch->context, c, place, number);
   return activate(m, place);
@@ -1271,18 +1333,20 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
   weir_status st = WEIR_OK;
+  open_call *o = NULL;
   if (!queue_of(m, c, &place)) return no_memory_to_judge();
   if (c->how & WR_HOW_WAITS) st = judge_queue(m, c, place, place + 1);
   if (st) return st;
-  if (c->how & WR_HOW_WAITS_BEFORE && !begin_showing_queue(m, begin_call(m, c), place))
-    return no_memory_to_judge();
-  if (!queue_work(m, c, place)) return no_memory_to_judge();
-  if (c->how & WR_HOW_WAITS_ALL && !begin_showing_queue(m, begin_call(m, c), place))
-    return no_memory_to_judge();
+  if (c->how & WR_HOW_WAITS_BEFORE) {
+    o = begin_call(m, c);
+    if (!begin_showing_queue(m, o, place)) return no_memory_to_judge();
+  }
+  if (!queue_work(m, c, place, &o)) return no_memory_to_judge();
+  if (c->how & WR_HOW_WAITS_ALL && !begin_showing_queue(m, o, place)) return no_memory_to_judge();
   if (c->act != WR_ACT_PEER_WORK) return WEIR_OK;
   process *p = calling_process(m);
-  queue *q = &m->queues[place];
-  q->after.any = m->contexts[q->context].any = true;
+  queue *q = m->queues[place];
+  q->after.any = q->home->any = true;
   p->peer_queue = place + 1;
   p->peer_number = q->now.last;
   return WEIR_OK;
@@ -1294,13 +1358,13 @@ static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
 static bool upset_askers(wr_queues *m, uint32_t place)
 {
   bool worked = true;
-  for (size_t i = 0; m->events[place].askers && i < m->open_count; i++) {
+  for (uint32_t i = m->open_first; m->events[place].askers && i < m->open_end; i++) {
     open_call *o = &m->open[m->opened[i]];
     if (o->event != place + 1) continue;
     o->shown = 0;
     if (!o->queue) continue;
-    queue *q = &m->queues[o->queue - 1];
-    q->after.any = m->contexts[q->context].any = true;
+    queue *q = m->queues[o->queue - 1];
+    q->after.any = q->home->any = true;
     q->has_surely = 0;
     for (size_t k = 0; k < q->after.count; k++)
       q->after.at[k].sure = 0, q->after.at[k].sure_bytes = 0;
@@ -1352,7 +1416,7 @@ static bool stream_wait(wr_queues *m, const wr_queue_call *c)
   if (!follow_rule(m, place, c->thread, action)) return false;
   begin_after(m, place, c->thread);
   e = &m->events[at];
-  queue *q = &m->queues[place];
+  queue *q = m->queues[place];
   note_places(m, q, &e->at);
   if (!join_event(m, &q->after, c, e, place) || !end_after(m, place)) return false;
   ask_event(m, begin_change(m, c, place), at);
@@ -1408,14 +1472,14 @@ static void end_context(wr_queues *m, context *x, const wr_queue_call *c)
 {
   while (x->count) {
     uint32_t place = x->active[--x->count];
-    queue *q = &m->queues[place];
+    queue *q = m->queues[place];
     bool pending = q->now.last > q->done;
     note_retired(x, q);
     m->shown++;
     q->done = q->now.last;
     q->done_bytes = q->now.bytes;
     if (pending) q->done_by = x->done_by = c->id;
-    tally_of(x, q)->stale = true;
+    q->tally->stale = true;
     q->after.count = 0;
     q->after.any = q->outside = q->aside = false;
     if (pending) watch_done(m, place, c->end);
@@ -1427,7 +1491,7 @@ static bool reset(wr_queues *m, const wr_queue_call *c)
   for (unsigned number = 1; number < NO_NUMBER; number++) {
     const uint64_t *at = hash_map_get(&m->context_of, key_of_object(0, c->process, number, 0));
     if (!at) continue;
-    context *x = &m->contexts[*at];
+    context *x = m->contexts[*at];
     bool hit = c->act == WR_ACT_RESET_CONTEXT ? number == c->context : x->device == c->device;
     if (hit) end_context(m, x, c);
   }
@@ -1495,7 +1559,7 @@ static weir_status take_unjudged(wr_queues *m, const wr_queue_call *c)
   bool waits = work ? c->how & WR_HOW_WAITS
                     : c->act == WR_ACT_FREE || c->act == WR_ACT_SYNC_STREAM ||
                           c->act == WR_ACT_SYNC_CONTEXT || c->act == WR_ACT_SYNC_EVENT;
-  wr_wait_verdict v = {.id = c->id, .call = c};
+  wr_wait_verdict v = {.row = {.id = c->id}, .call = c};
   return waits ? m->verdict(m->verdict_context, &v) : WEIR_OK;
 }
 
@@ -1504,7 +1568,8 @@ weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c)
   close_until(m, c->start);
   m->calls++;
   m->caller = find_caller(m, c);
-  if (lost_context(c) && !give_up_queues(m, c->process)) return no_memory_to_judge();
+  if ((!c->context || c->context == NO_NUMBER) && lost_context(c) && !give_up_queues(m, c->process))
+    return no_memory_to_judge();
   if (!find_calling_process(m, c)) return no_memory_to_judge();
   if (calling_process(m)->incomplete && !m->watch) return take_unjudged(m, c);
   switch ((wr_act)c->act) {
@@ -1533,7 +1598,7 @@ void wr_queues_watch(wr_queues *m, const wr_queue_watch *watch)
 
 uint8_t wr_queues_device(const wr_queues *m, uint32_t queue)
 {
-  return m->contexts[m->queues[queue].context].device;
+  return m->queues[queue]->home->device;
 }
 
 bool wr_queues_incomplete(wr_queues *m, int64_t process)
@@ -1547,9 +1612,9 @@ wr_queues *wr_queues_open(wr_verdict_fn verdict, void *context)
   if (!m) return NULL;
   m->verdict = verdict;
   m->verdict_context = context;
-  m->next_end = INT64_MAX;
   for (unsigned i = 0; i < OPEN_MOST; i++)
-    m->opened[i] = (uint16_t)i;
+    m->unopened[i] = (uint16_t)(OPEN_MOST - 1 - i);
+  m->unopened_count = OPEN_MOST;
   return m;
 }
 
@@ -1557,9 +1622,9 @@ void wr_queues_close(wr_queues *m)
 {
   if (!m) return;
   for (size_t i = 0; i < m->queue_count; i++)
-    wr_points_free(&m->queues[i].after);
+    if (m->queues[i]) wr_points_free(&m->queues[i]->after), free(m->queues[i]);
   for (size_t i = 0; i < m->context_count; i++)
-    free(m->contexts[i].active);
+    if (m->contexts[i]) free(m->contexts[i]->active), free(m->contexts[i]);
   for (size_t i = 0; i < m->event_count; i++)
     wr_points_free(&m->events[i].at);
   for (size_t i = 0; i < OPEN_MOST; i++)

@@ -57,7 +57,7 @@ enum {                           /* wr_queue_call.how */
        WR_HOW_HOST_ONLY = 128    /* work that no device does: there is no such time */
 };
 
-enum {                     /* wr_queue_call.host, wr_wait_verdict.host */
+enum {                     /* wr_queue_call.host, wr_wait_row.host */
        WR_HOST_RESULT = 1, /* work after which the host may have something to look at */
        WR_HOST_SOURCE = 2  /* work that reads host memory, which the host may change after it */
 };
@@ -79,24 +79,26 @@ typedef struct wr_queue_call {
 
 enum { WR_NARROWER_NONE = 0, WR_NARROWER_STREAM = 3 /* as wait_kind */ };
 
-/* What is known of a call in which the host waits, or may wait. */
+/* What a call had to wait for in which the host waits, or may wait. */
+typedef struct wr_wait_row {  /* of one that is not known all but the id is 0 */
+  int64_t id;                 /* row of the call */
+  uint64_t operations, bytes; /* of work that may have been pending; that they move or set */
+  uint64_t stream;            /* handle of the one in which they are, else 0 */
+  int64_t other;              /* pending: row of the operation that was called last; else of the
+                                    wait or query that showed all to be complete before, 0: no work */
+  uint32_t streams;           /* in which they are */
+  bool known, pending;        /* pending: something it waits for may have been; else redundant */
+  bool before_legacy;         /* pending: all of it comes before what the thread's context is
+                                    given next in the legacy default stream */
+  uint8_t narrower;           /* a wait_kind that had been enough: WR_NARROWER_* */
+  uint8_t host;               /* WR_HOST_* of any of what may have been pending */
+} wr_wait_row;
+
 typedef struct wr_wait_verdict {
-  int64_t id;
-  bool known;          /* else nothing below is */
-  bool pending;        /* something it waits for may have been pending; false: redundant */
-  uint64_t operations; /* of work that may have been */
-  uint64_t bytes;      /* that they move or set */
-  uint32_t streams;    /* in which they are */
-  uint64_t stream;     /* handle of the only one, else 0 */
-  int64_t youngest;    /* row of the one that was called last, 0 none */
-  int64_t
-      covered_by; /* redundant: row of the wait or query that showed it before; 0: no work ever */
-  int narrower;   /* a wait_kind that had been enough */
-  uint8_t host;   /* WR_HOST_* of any of what may have been pending */
-  bool before_legacy; /* pending: all of it comes before what the thread's context is given next in
-                         the legacy default stream */
+  wr_wait_row row; /* where it is not known, the id alone counts */
   const wr_queue_call *call;
-  const wr_points *points; /* known, and somebody watches: what may have been pending */
+  /* where somebody watches: */
+  const wr_points *points; /* known: what may have been pending */
   uint32_t own_queue;      /* from 1: the call is work as well, there; 0: it is none */
   uint64_t own_number;     /* of its operation */
 } wr_wait_verdict;
