@@ -322,6 +322,11 @@ static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c
     weir_status st = ADD(p, CODE_LOADED, c->id, t->id, c->duration);
     if (st) return st;
   }
+  if (t->object == WR_HANDLE_STREAM && c->a == 1 && !t->ends) {
+    p->streams.any_blocking |= !(c->b & 1);
+    weir_status st = ADD(p, STREAM_MADE, c->id, t->id, (int64_t)(c->b & 1));
+    if (st) return st;
+  }
   if (t->what & WR_OBJECT) return wr_handle_take(&p->handles, t, c);
   bool counts = h->storm.total || t->kind == WEIR_EV_LAUNCH;
   return counts ? wr_storm_take(&p->storms, &h->storm, t, c) : WEIR_OK;
@@ -529,6 +534,7 @@ static weir_status make_common(pass *p)
     sqlite3_reset(q);
   }
   choose_steps(p);
+  if (!st) st = wr_stream_choose(&p->streams, f->common, f->count);
   sqlite3_finalize(q);
   p->moves.common = p->blocks.common = f->common;
   return st;

@@ -19,9 +19,21 @@ enum {
   RUNS_ALONE = 1 << 4 /* an asynchronous copy between a device and page-locked memory */
 };
 
+enum { MOST_PLACES = 4096 /* that are named in a context */ };
+
 static weir_status out_of_memory(void)
 {
   return weir_fail(WEIR_ENOMEM, "finding facts of streams: out of host memory");
+}
+
+/* The place of the template's context, `mixed_count` where there is none. */
+static size_t mixed_of(const wr_stream_facts *f, const wr_common *t)
+{
+  size_t i = 0;
+  while (i < f->mixed_count &&
+         (f->mixed[i].process != t->process || f->mixed[i].context != t->context))
+    i++;
+  return i;
 }
 
 /* The common part knows the place, once it has been searched for. NULL: out of memory. */
@@ -34,7 +46,7 @@ static wr_stream_state *stream_of(wr_stream_facts *f, wr_common *t)
   if (!at) return NULL;
   if (added) {
     if (!wr_grow(&f->stream, &f->capacity, f->count + 1, sizeof(*f->stream))) return NULL;
-    f->stream[f->count] = (wr_stream_state){0};
+    f->stream[f->count] = (wr_stream_state){.context = mixed_of(f, t)};
     *at = f->count++;
   }
   t->stream_index = (uint32_t)*at;
@@ -61,6 +73,71 @@ static weir_status see_turn(wr_stream_facts *f, const wr_stream_state *q, const 
     return wr_fact_add(
         f->tables, WR_FACT_TURNED_COPY,
         (const int64_t[]){c->id, q->last_event, t->id, (int64_t)c->bytes, (int64_t)q->last_bytes});
+  return WEIR_OK;
+}
+
+/* ---- the default stream between others ------------------------------------------------------- */
+
+/* Address 0: there are more than are remembered. */
+static weir_status name_place(wr_stream_facts *f, wr_mixed_context *x, const wr_common *t,
+                              uint64_t address)
+{
+  bool added;
+  if (x->places > MOST_PLACES || !address) return WEIR_OK;
+  uint64_t key = hash_mix(hash_mix(37, (uint64_t)t->id), address);
+  if (!hash_map_place(&f->named, key, &added)) return out_of_memory();
+  if (!added) return WEIR_OK;
+  if (++x->places > MOST_PLACES) address = 0;
+  return wr_fact_add(f->tables, WR_FACT_PLACE_NAMED, (const int64_t[]){t->id, (int64_t)address});
+}
+
+/* `waits`: of the process before the call. */
+static weir_status see_mixed(wr_stream_facts *f, const wr_stream_state *q, const wr_common *t,
+                             const wr_fact_call *c, uint64_t waits)
+{
+  weir_status st = WEIR_OK;
+  wr_mixed_context *x = &f->mixed[q->context];
+  bool legacy = t->stream == WEIR_STREAM_LEGACY;
+  if (legacy && x->work && x->waits == waits)
+    st = wr_fact_add(f->tables, WR_FACT_LEGACY_WORK,
+                     (const int64_t[]){c->id, x->work, t->id, c->duration});
+  if (!legacy) x->work = c->id, x->waits = waits;
+  if (!st && t->what & WR_MOVES) st = name_place(f, x, t, c->a);
+  return !st && t->kind == WEIR_EV_COPY ? name_place(f, x, t, c->b) : st;
+}
+
+/* Work of a stream: the legacy default stream, or one that a program made. */
+static bool is_work(const wr_common *t, bool legacy)
+{
+  bool runs = t->device_work && t->in_stream & WR_STREAM_QUEUES && t->what & WR_SUCCEEDED;
+  return runs && (legacy ? t->stream == WEIR_STREAM_LEGACY : t->stream > WEIR_STREAM_PER_THREAD);
+}
+
+/* A context of which a template is work in the default stream, and another is work in a stream. */
+static bool is_mixed(const wr_common *t, const wr_common common[], size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    if (is_work(&common[i], false) && common[i].process == t->process &&
+        common[i].context == t->context)
+      return true;
+  return false;
+}
+
+weir_status wr_stream_choose(wr_stream_facts *f, wr_common common[], size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    const wr_common *t = &common[i];
+    if (!is_work(t, true) || mixed_of(f, t) < f->mixed_count) continue;
+    if (!is_mixed(t, common, count)) continue;
+    if (!wr_grow(&f->mixed, &f->mixed_capacity, f->mixed_count + 1, sizeof(*f->mixed)))
+      return out_of_memory();
+    f->mixed[f->mixed_count++] = (wr_mixed_context){.process = t->process, .context = t->context};
+  }
+  for (size_t i = 0; f->mixed_count && i < count; i++) {
+    wr_common *t = &common[i];
+    bool works = is_work(t, true) || is_work(t, false);
+    if (works && mixed_of(f, t) < f->mixed_count) t->in_stream |= WR_STREAM_MIXED;
+  }
   return WEIR_OK;
 }
 
@@ -153,6 +230,8 @@ weir_status wr_stream_queue(wr_stream_facts *f, wr_common *t, const wr_fact_call
   wr_stream_state *q = stream_of(f, t);
   if (!q) return out_of_memory();
   if (in & OPERATION) s = see_operation(f, q, t, c, waits);
+  if (!s && in & WR_STREAM_MIXED && f->any_blocking)
+    s = see_mixed(f, q, t, c, waits - (in & WR_STREAM_LOOKS));
   if (s || in & FURTHER) return s;
   s = see_turn(f, q, t, c, waits);
   q->last = t, q->last_waits = waits;
@@ -164,6 +243,8 @@ void wr_stream_facts_free(wr_stream_facts *f)
 {
   forget_rings(f);
   hash_map_free(&f->at);
+  hash_map_free(&f->named);
+  free(f->mixed);
   free(f->stream);
   *f = (wr_stream_facts){.tables = f->tables, .timed = f->timed};
 }

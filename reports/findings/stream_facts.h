@@ -23,8 +23,18 @@ typedef struct wr_stream_state {
   uint64_t slow[2]; /* numbers of the last two slow launches with a full queue, the older first */
   int64_t *ring;    /* owned: events of the last operations */
   size_t ring_capacity;
-  uint64_t kept; /* events that were put into the ring */
+  uint64_t kept;  /* events that were put into the ring */
+  size_t context; /* place of its context, where that is looked at (WR_STREAM_MIXED) */
 } wr_stream_state;
+
+/* What is remembered of a context that has work in the legacy default stream and in others. */
+typedef struct wr_mixed_context {
+  int64_t process;
+  int context;
+  int64_t work;   /* the last event of another stream; 0: none */
+  uint64_t waits; /* how often the process had waited then */
+  size_t places;  /* that its copies and memsets name */
+} wr_mixed_context;
 
 /* What all streams have in common. */
 typedef struct wr_stream_facts {
@@ -33,16 +43,24 @@ typedef struct wr_stream_facts {
   hash_map at;             /* process, context, stream -> place */
   wr_stream_state *stream; /* owned */
   size_t count, capacity;
-  size_t rings; /* events in all rings */
+  size_t rings;            /* events in all rings */
+  bool any_blocking;       /* a stream was made that waits for the default stream */
+  wr_mixed_context *mixed; /* owned */
+  size_t mixed_count, mixed_capacity;
+  hash_map named; /* templates with addresses that they name */
 } wr_stream_facts;
 
 /* What calls of a template are to a stream: `in_stream` of it. */
 uint16_t wr_stream_kind(const wr_common *t);
 
 enum {
-  WR_STREAM_LOOKS = 1 << 0, /* the host waits for the stream, or asks whether it is complete */
-  WR_STREAM_QUEUES = 1 << 1 /* it queues something, and is not captured */
+  WR_STREAM_LOOKS = 1 << 0,  /* the host waits for the stream, or asks whether it is complete */
+  WR_STREAM_QUEUES = 1 << 1, /* it queues something, and is not captured */
+  WR_STREAM_MIXED = 1 << 5   /* that is device work, in a context of wr_mixed_context */
 };
+
+/* Gives WR_STREAM_MIXED to the templates that have it. Errors: ENOMEM. */
+weir_status wr_stream_choose(wr_stream_facts *f, wr_common common[], size_t count);
 
 /* One of WR_STREAM_QUEUES, as wr_stream_take() has it. */
 weir_status wr_stream_queue(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,

@@ -7,15 +7,16 @@
 #include "tests/findings/found.h"
 #include "tests/tools/command.h"
 
-/* `not`: rules that this way's calls are no case of, each between spaces. By graphs, they count single launches, or find
- * that the first launch makes a graph; Python takes so long to begin that nothing is idle for half of the run. */
+/* `not`: rules that this way's calls are no case of, each between spaces. By graphs, they count single launches, find
+ * that the first launch makes a graph, or know what single launches are handed; Python takes so long to begin that nothing is idle for half of the run. */
 static const struct variant {
   const char *name, *command, *options, *threads, *not ;
 } variants[] = {
     {"driver", "$BUILD/tests/findings/waster_driver", "", NULL,
      " device-ping-pong "}, /* cuCtxSetCurrent() is another's */
     {"graph", "$BUILD/tests/findings/waster_graph", "", NULL,
-     " launch-storm copied-instead-of-swapped managed-thrash loaded-in-a-request "},
+     " launch-storm copied-instead-of-swapped managed-thrash loaded-in-a-request "
+     "default-stream-between "},
     {"python",
      "python3 $WEIR_SOURCE/tests/victims/findings/by_python.py $BUILD/tests/findings/waster.so",
      " --python", NULL,

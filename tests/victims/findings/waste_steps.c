@@ -282,6 +282,54 @@ static void resized_allocation_twin(void)
   resize(1, 1 << 20, 2 << 20);
 }
 
+/* ---- default-stream-between ------------------------------------------------------------------ */
+
+/* Two chains of work, and work in the default stream, on `third`, after each of their steps. */
+static void work_in_three_streams(unsigned flags, float *third)
+{
+  cudaStream_t s[2];
+  float *own[2];
+  for (int k = 0; k < 2; k++) {
+    CHECK(cudaStreamCreateWithFlags(&s[k], flags));
+    own[k] = filled(BYTES);
+  }
+  for (int i = 0; i < STEPS; i++) {
+    launch(s[0], own[0], 64);
+    launch(s[1], own[1], 64);
+    CHECK(cudaMemsetAsync(third ? third : own[1], 0, 64, NULL)); /* WASTE default-stream-between */
+    if (i % 16 == 15) CHECK(cudaDeviceSynchronize());
+  }
+  for (int k = 0; k < 2; k++) {
+    CHECK(cudaStreamDestroy(s[k]));
+    CHECK(cudaFree(own[k]));
+  }
+}
+
+static void default_stream_between(void)
+{
+  float *third = filled(BYTES);
+  work_in_three_streams(cudaStreamDefault, third);
+  CHECK(cudaFree(third));
+}
+
+/* Streams that need not wait; work that goes on with what one of them made; and when all is done. */
+static void default_stream_between_twin(void)
+{
+  cudaStream_t s;
+  float *third = filled(BYTES), *own = filled(BYTES);
+  work_in_three_streams(cudaStreamNonBlocking, third);
+  work_in_three_streams(cudaStreamDefault, NULL);
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < STEPS; i++) {
+    launch(s, own, 64);
+    CHECK(cudaStreamSynchronize(s));
+    CHECK(cudaMemsetAsync(third, 0, 64, NULL));
+  }
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(own));
+  CHECK(cudaFree(third));
+}
+
 const waster step_wasters[] = {
     {"copied-instead-of-swapped", copied_instead_of_swapped, copied_instead_of_swapped_twin, NULL},
     {"device-ping-pong", device_ping_pong, device_ping_pong_twin, NULL},
@@ -290,5 +338,6 @@ const waster step_wasters[] = {
     {"loaded-in-a-request", loaded_in_a_request, loaded_in_a_request_twin, NULL},
     {"managed-for-the-device", managed_for_the_device, managed_for_the_device_twin, NULL},
     {"resized-allocation", resized_allocation, resized_allocation_twin, NULL},
+    {"default-stream-between", default_stream_between, default_stream_between_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
