@@ -14,6 +14,7 @@
 #include "reports/findings/gains.h"
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
+#include "reports/findings/rule_calls.h"
 #include "reports/findings/source.h"
 #include "reports/findings/spread.h"
 #include "reports/findings/starts.h"
@@ -155,7 +156,8 @@ typedef struct wr_findings_pass {
   int64_t no_time; /* where the next event starts that is none of the trace's */
   size_t *rank;    /* owned: of findings, by `made` */
   wr_gains gains;
-  bool *failed; /* owned: by rule: what it found does not count */
+  bool *failed;             /* owned: by rule: what it found does not count */
+  wr_rule_calls *has_calls; /* owned: by rule; NULL: not asked for yet */
   int64_t events, rule_ms;
   size_t running; /* rule */
   place *places;
@@ -942,6 +944,14 @@ static weir_status has_calls(search *x, const wr_rule *rule, bool *any)
   sqlite3_stmt *q = NULL;
   const char *rest = NULL;
   if (!rule->calls) return WEIR_OK;
+  if (!x->has_calls) {
+    x->has_calls = calloc(x->f->rules.count, sizeof(*x->has_calls));
+    if (!x->has_calls) return no_memory(x);
+    wr_rule_calls_find(x->calls, &x->f->rules, x->has_calls);
+  }
+  const wr_rule_calls known = x->has_calls[rule - x->f->rules.rule];
+  *any = known == WR_CALLS_SOME;
+  if (known != WR_CALLS_UNKNOWN) return WEIR_OK;
   char *sql = wr_format("SELECT EXISTS (SELECT 1 FROM template t WHERE (%s))", rule->calls);
   if (!sql) return no_memory(x);
   bool good = !sqlite3_prepare_v2(x->db->handle, sql, -1, &q, &rest) && q && !*rest;
@@ -1043,19 +1053,33 @@ static weir_status find_untimed(search *x)
   return s;
 }
 
-/* What was recorded by options of weir run. */
+enum { APIS = 1 << 16 };
+
 /* Calls of the engine's have functions of its own, which no rule names. */
 static weir_status find_engine(search *x)
 {
-  bool engine = false;
-  weir_status s = has_rows(x, "api",
-                           "SELECT EXISTS(SELECT 1 FROM template t CROSS JOIN api a ON a.id = t.api"
-                           " WHERE a.layer = 'weir')",
-                           &engine);
-  x->only_cuda = !engine;
+  sqlite3_stmt *q = NULL;
+  bool *seen = calloc(APIS, sizeof(*seen)), engine = false;
+  weir_status s = seen
+                      ? wr_db_prepare(x->db, "SELECT layer = 'weir' FROM main.api WHERE id = ?", &q)
+                      : no_memory(x);
+  for (size_t i = 0; !s && !engine && i < x->calls->count; i++) {
+    const int64_t api = x->calls->templates[i].api & (APIS - 1);
+    if (seen[api]) continue;
+    seen[api] = true;
+    sqlite3_bind_int64(q, 1, api);
+    int code = sqlite3_step(q);
+    engine = code == SQLITE_ROW && sqlite3_column_int(q, 0);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) s = wr_db_fail(x->db, "reading");
+    sqlite3_reset(q);
+  }
+  sqlite3_finalize(q);
+  free(seen);
+  x->only_cuda = x->finders.weirs_known = !engine;
   return s;
 }
 
+/* What was recorded by options of weir run. */
 static weir_status find_options(search *x)
 {
   weir_status s = has_rows(x, "copy_hash", "SELECT EXISTS(SELECT 1 FROM copy_hash)", &x->hashed);
@@ -1240,6 +1264,7 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->family_at);
   free(x->families);
   free(x->failed);
+  free(x->has_calls);
   free(x->claimed);
   free(x->untimed);
   free(x);

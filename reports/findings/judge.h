@@ -40,8 +40,8 @@ typedef struct wr_finders {
   wr_waits waits;
   wr_row_walk calls;
   bool calls_open;
-  hash_map weirs; /* functions of the engine's, by their numbers in the trace */
-  bool weirs_known;
+  hash_map weirs;   /* functions of the engine's, by their numbers in the trace */
+  bool weirs_known; /* or there is no call of one */
 } wr_finders;
 void wr_finders_close(wr_finders *f);
 
