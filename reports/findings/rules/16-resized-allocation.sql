@@ -18,7 +18,7 @@ turn AS (
   SELECT r.*, max(r.bytes) OVER own AS most, avg(r.bytes) OVER own AS mean, count(*) OVER own AS times
   FROM resized r CROSS JOIN template t ON t.id = r.template
   WHERE r.next - r.free <= :next AND r.others > :most_between
-    AND EXISTS (SELECT 1 FROM place x WHERE x.process = t.process AND x.stack IS t.stack)
+    AND (t.process, t.stack) IN (SELECT process, stack FROM place)
   WINDOW own AS (PARTITION BY t.thread, t.stack))
 -- what a block of its own costs is little next to a long life
 SELECT event, template, cost_ns, related, saving_ns, CASE WHEN saving_ns * :life < life THEN 'possible' END AS certainty

@@ -8,7 +8,7 @@
 WITH moved AS (
   SELECT t.process, sum(u.bytes) AS bytes, sum(u.ns) AS ns, max(u.most) AS most,
          min(nullif(u.first, 0)) AS first
-  FROM template_use u CROSS JOIN template t ON t.id = u.template
+  FROM (SELECT 1 FROM process LIMIT 1 OFFSET 1) CROSS JOIN template_use u CROSS JOIN template t ON t.id = u.template
   WHERE t.kind = $COPY AND t.copy IN ($H2D, $D2H) AND t.status = $SUCCESS AND NOT t.flags & $CAPTURED GROUP BY t.process),
 rank AS (
   SELECT m.*, count(*) OVER same AS ranks, sum(m.bytes) OVER same - m.bytes AS others,
