@@ -49,22 +49,32 @@ static const char *driver_name(const char *name, size_t bytes)
   return NULL;
 }
 
+/* The next name of the runtime's; NULL: there is none. */
+static const char *next_name(const char *begin, const char *at)
+{
+  for (; (at = strstr(at, "cuda")); at += 4)
+    if (at == begin || !name_bytes((const char[]){at[-1], '\0'})) return at;
+  return NULL;
+}
+
 char *wr_fix_for_driver(const char *fix)
 {
   char *text = NULL;
   size_t room = 0;
   FILE *to = open_memstream(&text, &room);
   if (!to) return NULL;
-  while (*fix) {
-    size_t bytes = name_bytes(fix);
-    const char *name = bytes ? driver_name(fix, bytes) : NULL;
-    if (!bytes) bytes = 1;
-    if (name)
+  const char *rest = fix;
+  for (const char *at = fix; (at = next_name(fix, at));) {
+    const size_t bytes = name_bytes(at);
+    const char *name = driver_name(at, bytes);
+    if (name) {
+      (void)fwrite(rest, 1, (size_t)(at - rest), to);
       (void)fputs(name, to);
-    else
-      (void)fwrite(fix, 1, bytes, to);
-    fix += bytes;
+      rest = at + bytes;
+    }
+    at += bytes;
   }
+  (void)fputs(rest, to);
   if (!fclose(to)) return text;
   free(text);
   return NULL;

@@ -1,5 +1,6 @@
 /* words.c: see words.h. */
 #include "reports/findings/words.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,18 @@ static size_t skipped(const char *at)
   return end ? (size_t)(end + 1 - at) : strlen(at);
 }
 
+static bool is_ordinary(char c)
+{
+  return c && c != '$' && c != '-' && c != '/' && c != '\'' && c != '"' && c != '`' && c != '[';
+}
+
+static int line_at(const char *text, const char *at, int line)
+{
+  for (; text < at; text++)
+    line += *text == '\n';
+  return line;
+}
+
 weir_status wr_words_put(char **out, const char *sql, const char *rule, int line)
 {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
@@ -111,6 +124,10 @@ weir_status wr_words_put(char **out, const char *sql, const char *rule, int line
   char *text = *out = malloc(most);
   if (!text) return weir_fail(WEIR_ENOMEM, "reading rules: out of host memory");
   for (const char *at = sql; *at;) {
+    if (is_ordinary(*at)) {
+      *text++ = *at++;
+      continue;
+    }
     size_t bytes = skipped(at);
     size_t name = !bytes && *at == '$' ? strspn(at + 1, letters) : 0;
     int word = name ? find_word(at + 1, name) : -1;
@@ -118,15 +135,16 @@ weir_status wr_words_put(char **out, const char *sql, const char *rule, int line
       free(*out);
       *out = NULL;
       return weir_fail(WEIR_EINVAL, "%s: line %d: $%.*s is no word for a kind or a flag", rule,
-                       line, (int)(name < 64 ? name : 64), at + 1);
+                       line_at(sql, at, line), (int)(name < 64 ? name : 64), at + 1);
     }
     if (name) {
       text += snprintf(text, most - (size_t)(text - *out), "%d", words[word].value);
       at += 1 + name;
       continue;
     }
-    for (bytes += !bytes; bytes; bytes--)
-      line += *at == '\n', *text++ = *at++;
+    bytes += !bytes;
+    memcpy(text, at, bytes);
+    at += bytes, text += bytes;
   }
   *text = '\0';
   return WEIR_OK;

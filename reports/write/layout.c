@@ -11,6 +11,14 @@ void wr_layout_paint(wr_layout *p, const char *code)
   if (p->color) (void)fputs(code, p->out);
 }
 
+/* Each byte is a character of its own that can be seen. */
+static bool is_plain(const char *text, size_t bytes)
+{
+  for (size_t i = 0; i < bytes; i++)
+    if (text[i] <= ' ' || text[i] > '~') return false;
+  return true;
+}
+
 /* Words, as many as a line holds. A word that is too long for any line stays whole. */
 static void put_words(wr_layout *p, const char *text, size_t indent)
 {
@@ -20,15 +28,24 @@ static void put_words(wr_layout *p, const char *text, size_t indent)
   column = indent + first;
   for (text += first; *text;) {
     size_t bytes = strcspn(text, " ");
-    char *word = wr_show_unseen(wr_format("%.*s", (int)bytes, text));
-    if (!word) p->failed = true;
-    size_t n = word ? wr_text_width(word) : 0;
+    bool plain = is_plain(text, bytes);
+    char *word = plain ? NULL : wr_show_unseen(wr_format("%.*s", (int)bytes, text));
+    if (!plain && !word) p->failed = true;
+    size_t n = plain ? bytes : word ? wr_text_width(word) : 0;
     bool begins = column <= indent + first;
     if (!begins && column + 1 + n > width) {
       (void)fprintf(p->out, "\n%*s", (int)indent + 2, "");
       column = indent + 2, first = 2, begins = true;
     }
-    (void)fprintf(p->out, "%s%s", begins ? "" : " ", word ? word : "");
+    if (!begins) (void)fputc(' ', p->out);
+    (void)fwrite(plain  ? text
+                 : word ? word
+                        : "",
+                 1,
+                 plain  ? bytes
+                 : word ? strlen(word)
+                        : 0,
+                 p->out);
     column += n + !begins;
     free(word);
     text += bytes + (text[bytes] == ' ');
