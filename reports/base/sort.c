@@ -38,6 +38,9 @@ static inline void copy_record(char *to, const char *from, size_t size)
   case 32:
     memcpy(to, from, 32);
     break;
+  case 48:
+    memcpy(to, from, 48);
+    break;
   default:
     memcpy(to, from, size);
   }

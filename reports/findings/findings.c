@@ -11,14 +11,12 @@
 #include "reports/base/util.h"
 #include "reports/findings/facts.h"
 #include "reports/findings/fix.h"
-#include "reports/findings/gains.h"
+#include "reports/findings/claims.h"
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
 #include "reports/findings/rule_calls.h"
 #include "reports/findings/source.h"
 #include "reports/findings/spread.h"
-#include "reports/findings/starts.h"
-#include "reports/import/run_log.h"
 #include "reports/model/wait_log.h"
 #include "reports/model/device_times.h"
 #include "reports/model/sites.h"
@@ -77,7 +75,7 @@ typedef struct group { /* what becomes a finding, or a part of one */
   uint64_t most;    /* and the most that one thread made so far; of a rule with `often` */
   wr_spread spread; /* of savings */
   uint64_t slow_count, slow_ns;
-  size_t limit; /* its place among the limits */
+  size_t claims; /* its number among the claims' groups */
   int device;
   int64_t range; /* name of the one that has most of it, 0 none */
   uint64_t range_cost;
@@ -88,34 +86,6 @@ typedef struct tally { /* cost of a group's rows in ranges of one name */
   int64_t name;
   uint64_t cost;
 } tally;
-
-/* What a rule finds of an event: what all rules together save is added up when they have run. */
-typedef struct claim {
-  int64_t limit, event; /* as wr_logged: in order of events. limit: of the group's savings */
-  uint64_t saving, bytes;
-  uint64_t rest; /* what its row saves besides: another event's part */
-} claim;
-
-/* A claim as it is kept until then: in a pack, as rows of these columns. */
-enum { CLAIM_EVENT, CLAIM_LIMIT, CLAIM_SAVING, CLAIM_BYTES, CLAIM_REST, CLAIM_COLUMNS };
-
-/* Of a group: a saving of `least` ns and more is one of `median`. */
-typedef struct limit {
-  uint64_t least, median;
-  size_t rule;    /* whose group it is */
-  size_t finding; /* that it is of, by `made`; 0 none: it does not matter */
-} limit;
-
-typedef struct piece { /* of what a finding saves */
-  int64_t id, start;   /* as wr_logged: in order of time. id: the rank, then the event */
-  uint64_t ns;
-} piece;
-
-enum {
-  LOG_BYTES = 32 << 20, /* in memory, of claims and of pieces */
-  EVENT_BITS = 44       /* of a piece's id */
-};
-#define NO_TIME (INT64_C(1) << 62) /* events that are none of the trace's start here */
 
 /* Calls of one function by one stack, of whichever thread. */
 typedef struct call_family {
@@ -143,20 +113,7 @@ typedef struct wr_findings_pass {
   uint64_t taken;      /* events */
   wr_finders finders;  /* of judges */
   wr_big_blocks big;
-  wr_starts starts;
-  wr_pack claims;   /* in the order in which rules made them */
-  uint8_t *claimed; /* owned: by event, from 1 to `events`, two bits: claimed; and once more */
-  wr_run_log again; /* claims of events that several are of, or that are none of the trace's */
-  wr_run_log pieces;
-  char *file;    /* owned: the begin of the name of their files */
-  limit *limits; /* owned: of the groups of all rules */
-  size_t limit_count, limit_capacity;
-  claim most;      /* of the event that is added up */
-  int64_t start;   /* of that event; -1: not looked for yet */
-  int64_t no_time; /* where the next event starts that is none of the trace's */
-  size_t *rank;    /* owned: of findings, by `made` */
-  wr_gains gains;
-  bool *failed;             /* owned: by rule: what it found does not count */
+  wr_claims claims;
   wr_rule_calls *has_calls; /* owned: by rule; NULL: not asked for yet */
   int64_t events, rule_ms;
   size_t running; /* rule */
@@ -329,63 +286,37 @@ static group *group_of(search *x, const row *r, size_t *at)
 {
   size_t *known = &x->places[r->place].group[r->removed ? CERTAINTIES : r->certainty];
   if (!*known) {
-    if (!wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)) ||
-        !wr_grow(&x->limits, &x->limit_capacity, x->limit_count + 1, sizeof(*x->limits)))
+    size_t claims = wr_claims_group(&x->claims);
+    if (claims == SIZE_MAX ||
+        !wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)))
       return NULL;
-    x->limits[x->limit_count] = (limit){.least = UINT64_MAX, .rule = x->running};
     x->groups[x->group_count++] = (group){.place = r->place,
                                           .certainty = r->certainty,
                                           .removed = r->removed,
                                           .by_driver = x->only_cuda,
                                           .device = r->device,
-                                          .limit = x->limit_count++};
+                                          .claims = claims};
     *known = x->group_count;
   }
   *at = *known - 1;
   return &x->groups[*at];
 }
 
-/* Remembers that the event is claimed. Of an event that no trace has nothing is: add_up() sorts
- * its claims. */
-static void note_claimed(search *x, int64_t event)
-{
-  if (event < 1 || event > x->events) return;
-  uint8_t *of = &x->claimed[event / 4];
-  unsigned shift = (unsigned)(event % 4) * 2, claimed = *of >> shift & 1;
-  *of |= (uint8_t)((1U + claimed) << shift);
-}
-
-static bool claimed_once(const search *x, int64_t event)
-{
-  if (event < 1 || event > x->events) return false;
-  return (x->claimed[event / 4] >> (unsigned)(event % 4) * 2 & 3) == 1;
-}
-
-static weir_status keep_claim(search *x, const claim *one)
-{
-  if (!one->saving && !one->bytes) return WEIR_OK;
-  note_claimed(x, one->event);
-  const int64_t row[CLAIM_COLUMNS] = {[CLAIM_EVENT] = one->event,
-                                      [CLAIM_LIMIT] = one->limit,
-                                      [CLAIM_SAVING] = (int64_t)one->saving,
-                                      [CLAIM_BYTES] = (int64_t)one->bytes,
-                                      [CLAIM_REST] = (int64_t)one->rest};
-  return wr_pack_add(&x->claims, row, x->file);
-}
-
 /* What is saved of the related event's time is that event's. */
-static weir_status claim_row(search *x, const wr_rule *rule, const row *r, size_t limit)
+static weir_status claim_row(search *x, const wr_rule *rule, const row *r, size_t group)
 {
+  if (r->removed) return WEIR_OK;
   uint64_t apart = r->related_saving < r->saving ? r->related_saving : r->saving;
-  claim own = {.limit = (int64_t)limit,
-               .event = r->event,
-               .saving = r->saving - apart,
-               .rest = apart,
-               .bytes = rule->holds ? 0 : r->bytes};
-  claim related = own;
-  related.event = r->related, related.saving = apart, related.bytes = 0, related.rest = own.saving;
-  weir_status s = r->removed ? WEIR_OK : keep_claim(x, &own);
-  return s || r->removed || !r->related ? s : keep_claim(x, &related);
+  const wr_claim own = {.event = r->event,
+                        .group = group,
+                        .saving = r->saving - apart,
+                        .rest = apart,
+                        .bytes = rule->holds ? 0 : r->bytes};
+  weir_status s = wr_claims_add(&x->claims, &own);
+  if (s || !r->related) return s;
+  return wr_claims_add(
+      &x->claims,
+      &(wr_claim){.event = r->related, .group = group, .saving = apart, .rest = own.saving});
 }
 
 static void count_calls(search *x, const row *r)
@@ -461,7 +392,7 @@ static weir_status add_row(search *x, const wr_rule *rule, const row *r)
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
   weir_status s = tally_range(x, at, r);
-  return s ? s : claim_row(x, rule, r, g->limit);
+  return s ? s : claim_row(x, rule, r, g->claims);
 }
 
 /* ---- from groups to findings ----------------------------------------------------------------- */
@@ -588,7 +519,7 @@ static weir_status make_finding(search *x, const wr_rule *rule, const group *g, 
   if (f) f->fix = f->driver_fix ? f->driver_fix : rule->fix;
   size_t made = f && !all->removed ? f->made : 0;
   for (size_t i = 0; !s && i < count; i++) {
-    x->limits[g[i].limit].finding = made;
+    x->claims.group[g[i].claims].finding = made;
     s = add_site(x, f, g[i].place, g[i].cost, g[i].count);
   }
   for (size_t i = 0; !s && i < count && !all->removed; i++)
@@ -655,7 +586,8 @@ static void set_slow_apart(search *x, group *g)
   if (!slow.count) return;
   g->slow_count = slow.count, g->slow_ns = slow.ns;
   g->saving -= slow.ns < g->saving ? slow.ns : g->saving;
-  x->limits[g->limit].least = slow.least, x->limits[g->limit].median = slow.median;
+  wr_claim_group *claims = &x->claims.group[g->claims];
+  claims->least = slow.least, claims->median = slow.median;
 }
 
 /* By how often a place does what was found, and how often it makes the call without. What each of a few threads does
@@ -734,7 +666,6 @@ static weir_status rule_failed(search *x, const wr_rule *rule)
   else
     (void)snprintf(why, sizeof(why), "%s", sqlite3_errmsg(x->db->handle));
   x->f->late += late;
-  x->failed[rule - x->f->rules.rule] = true;
   return cannot_judge(x, rule, why);
 }
 
@@ -797,7 +728,6 @@ static weir_status take_rows(search *x, const wr_rule *rule, sqlite3_stmt *q)
   if (!find_columns(q, columns, why)) return cannot_judge(x, rule, why);
   for (size_t rows = 0; !s && (code = sqlite3_step(q)) == SQLITE_ROW; rows++) {
     if (rows == ROWS) {
-      x->failed[rule - x->f->rules.rule] = true;
       return cannot_judge(x, rule, "it finds more than 67,108,864 operations");
     }
     s = read_row(x, rule, q, columns, &r);
@@ -868,7 +798,6 @@ static weir_status run_judge(search *x, const wr_rule *rule, bool *declined)
   if (!c.lacks) return s || *declined ? s : finish_groups(x, rule);
   char why[80];
   (void)snprintf(why, sizeof(why), "its judge needs a threshold %s", c.lacks);
-  x->failed[rule - x->f->rules.rule] = true;
   return cannot_judge(x, rule, why);
 }
 
@@ -1063,7 +992,7 @@ static weir_status find_engine(search *x)
   weir_status s = seen
                       ? wr_db_prepare(x->db, "SELECT layer = 'weir' FROM main.api WHERE id = ?", &q)
                       : no_memory(x);
-  for (size_t i = 0; !s && !engine && i < x->calls->count; i++) {
+  for (size_t i = 0; seen && !s && !engine && i < x->calls->count; i++) {
     const int64_t api = x->calls->templates[i].api & (APIS - 1);
     if (seen[api]) continue;
     seen[api] = true;
@@ -1143,23 +1072,15 @@ static weir_status take_events(void *context, const wr_event events[], size_t co
   if (!s && x->waits) s = wr_wait_take_some(x->waits, events, count);
   wr_big_blocks_take(&x->big, events, count);
   for (size_t i = 0; i < count; i++)
-    wr_starts_add(&x->starts, events[i].id, events[i].start);
+    wr_starts_add(&x->claims.starts, events[i].id, events[i].start);
   return s ? s : wr_facts_take(x->pass, events, count);
 }
 
 static weir_status begin_facts(search *x)
 {
   wr_facts_settings settings = {.events = x->calls, .timed = x->timed};
-  x->file = wr_run_path();
-  x->failed = calloc(x->f->rules.count + 1, sizeof(*x->failed));
-  x->claimed = calloc((size_t)(x->events > 0 ? x->events : 0) / 4 + 1, sizeof(*x->claimed));
-  if (!x->file || !x->failed || !x->claimed || !wr_starts_open(&x->starts, x->events))
-    return no_memory(x);
-  x->claims = (wr_pack){.columns = CLAIM_COLUMNS};
-  x->again =
-      (wr_run_log){.trace = x->file, .size = sizeof(claim), .most = LOG_BYTES / sizeof(claim)};
-  x->pieces =
-      (wr_run_log){.trace = x->file, .size = sizeof(piece), .most = LOG_BYTES / sizeof(piece)};
+  weir_status s = wr_claims_open(&x->claims, x->events);
+  if (s) return s;
   return wr_facts_begin(&x->pass, &x->facts, x->db, &settings);
 }
 
@@ -1244,28 +1165,19 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->places);
   free(x->groups);
   free(x->tallies);
-  free(x->limits);
   hash_map_free(&x->by_stack);
   hash_map_free(&x->by_place);
   wr_facts_close(x->pass);
   wr_wait_close(x->waits);
   wr_guard_free(&x->guard);
-  wr_pack_free(&x->claims);
-  wr_run_drop(&x->again);
-  wr_run_drop(&x->pieces);
-  wr_gains_close(&x->gains);
+  wr_claims_close(&x->claims);
   wr_finders_close(&x->finders);
   wr_big_blocks_close(&x->big);
-  wr_starts_close(&x->starts);
   wr_facts_free(&x->facts);
-  free(x->file);
   free(x->place_at);
-  free(x->rank);
   free(x->family_at);
   free(x->families);
-  free(x->failed);
   free(x->has_calls);
-  free(x->claimed);
   free(x->untimed);
   free(x);
 }
@@ -1304,114 +1216,22 @@ static int by_weight(const void *left, const void *right, void *all)
   return by_site(a, b);
 }
 
-/* When an event began; -1: it is none of the trace's. */
-static weir_status find_start(search *x, int64_t event, int64_t *start)
+/* When an event began that the walk has not passed by. */
+static weir_status find_start(void *context, int64_t event, int64_t *start)
 {
-  if (wr_starts_find(&x->starts, event, start)) {
-    if (*start >= NO_TIME) *start = -1;
-    return WEIR_OK;
-  }
+  search *x = context;
   wr_case c = {.facts = &x->facts, .finders = &x->finders, .db = x->db};
   const wr_call_row *call = wr_case_call(&c, event);
-  *start = !call || call->start >= NO_TIME ? -1 : call->start > 0 ? call->start : 0;
+  *start = !call ? WR_NO_TIME : call->start > 0 ? call->start : 0;
   return c.status;
 }
 
-static void add_piece(search *x, const claim *one, int64_t start)
-{
-  const limit *l = &x->limits[one->limit];
-  const int64_t events = (INT64_C(1) << EVENT_BITS) - 1;
-  const uint64_t whole = capped_sum(one->saving, one->rest);
-  piece p = {.id = (int64_t)x->rank[l->finding] << EVENT_BITS | (one->event & events),
-             .start = start,
-             .ns = one->saving};
-  if (whole >= l->least) p.ns = (uint64_t)((double)one->saving / (double)whole * (double)l->median);
-  wr_run_keep(&x->pieces, (const wr_logged *)(const void *)&p);
-}
-
-static void add_bytes(search *x, uint64_t bytes)
-{
-  x->f->moved_bytes = capped_sum(x->f->moved_bytes, bytes);
-}
-
-/* An event's bytes are moved once, whatever finds it. What no event has began apart from all
- * others. */
-static weir_status take_claim(void *context, const void *record)
-{
-  search *x = context;
-  const claim *one = record;
-  weir_status s = WEIR_OK;
-  if (one->event != x->most.event) {
-    add_bytes(x, x->most.bytes);
-    x->most = (claim){.event = one->event};
-    x->start = -1;
-  }
-  if (one->bytes > x->most.bytes) x->most.bytes = one->bytes;
-  if (!one->saving) return s;
-  if (x->start < 0) s = find_start(x, one->event, &x->start);
-  if (!s && x->start < 0) {
-    x->start = x->no_time;
-    x->no_time = wr_sum(x->no_time, (int64_t)x->f->duration_ns);
-  }
-  if (!s) add_piece(x, one, x->start);
-  return s;
-}
-
-/* *alone: it is an event's only claim, and has been added up. */
-static weir_status take_alone(search *x, const claim *one, bool *alone)
-{
-  int64_t start = 0;
-  weir_status s = WEIR_OK;
-  *alone = claimed_once(x, one->event);
-  if (*alone && one->saving) s = find_start(x, one->event, &start);
-  *alone &= start >= 0;
-  if (s || !*alone) return s;
-  add_bytes(x, one->bytes);
-  if (one->saving) add_piece(x, one, start);
-  return s;
-}
-
-/* Most events are claimed once. Only the claims of others are brought together. */
-static weir_status take_claims(search *x)
-{
-  wr_pack_reader r = {0};
-  weir_status s = wr_pack_first(&r, &x->claims);
-  while (!s && !r.over) {
-    const claim one = {.limit = r.v[CLAIM_LIMIT],
-                       .event = r.v[CLAIM_EVENT],
-                       .saving = (uint64_t)r.v[CLAIM_SAVING],
-                       .bytes = (uint64_t)r.v[CLAIM_BYTES],
-                       .rest = (uint64_t)r.v[CLAIM_REST]};
-    const limit *l = &x->limits[one.limit];
-    bool counts = !x->failed[l->rule] && l->finding, alone = false;
-    if (counts) s = take_alone(x, &one, &alone);
-    if (counts && !alone) wr_run_keep(&x->again, (const wr_logged *)(const void *)&one);
-    if (!s) s = wr_pack_next(&r);
-  }
-  wr_pack_reader_free(&r);
-  wr_pack_free(&x->claims);
-  return s;
-}
-
-static weir_status take_piece(void *context, const void *record)
-{
-  const piece *p = record;
-  wr_gains_add(context, (size_t)(p->id >> EVENT_BITS), (uint64_t)p->start, p->ns);
-  return WEIR_OK;
-}
-
-static weir_status no_room(const search *x, const wr_run_log *log)
-{
-  return log->incomplete ? weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", x->file)
-                         : WEIR_OK;
-}
-
 /* What the gains are of each finding, and of all. */
-static void take_gains(search *x)
+static void take_gains(search *x, const wr_gains *gains)
 {
   for (size_t i = 0; i < x->f->count; i++) {
     wr_finding *f = &x->f->finding[i];
-    const wr_gain *g = &x->gains.gain[i];
+    const wr_gain *g = &gains->gain[i];
     f->added_ns = g->added;
     f->spread = wr_gain_interval(g, &f->low_ns, &f->high_ns);
     x->f->saving_ns = capped_sum(x->f->saving_ns, g->added);
@@ -1423,22 +1243,24 @@ static void take_gains(search *x)
 /* Findings are in order. */
 static weir_status add_up(search *x)
 {
-  x->no_time = NO_TIME;
-  x->rank = calloc(x->f->count + 1, sizeof(*x->rank));
-  if (!x->rank || !wr_gains_open(&x->gains, x->f->count)) return no_memory(x);
-  for (size_t i = 0; i < x->f->count; i++) {
-    x->rank[x->f->finding[i].made] = i;
-    x->gains.gain[i].queued = x->timed && x->f->finding[i].rule->queued;
+  wr_gains gains;
+  size_t *rank = calloc(x->f->count + 1, sizeof(*rank));
+  weir_status s = wr_gains_open(&gains, x->f->count) && rank ? WEIR_OK : no_memory(x);
+  for (size_t i = 0; rank && !s && i < x->f->count; i++) {
+    rank[x->f->finding[i].made] = i;
+    gains.gain[i].queued = x->timed && x->f->finding[i].rule->queued;
   }
-  weir_status s = take_claims(x);
-  if (!s) s = no_room(x, &x->again);
-  if (!s) s = wr_run_each(&x->again, take_claim, x);
-  add_bytes(x, x->most.bytes);
-  wr_run_drop(&x->again);
-  if (!s) s = no_room(x, &x->pieces);
-  if (!s) s = wr_run_each(&x->pieces, take_piece, &x->gains);
-  wr_gains_end(&x->gains);
-  if (!s) take_gains(x);
+  wr_claims_end end = {.rank = rank,
+                       .gains = &gains,
+                       .duration = x->f->duration_ns,
+                       .find_start = find_start,
+                       .context = x};
+  if (!s) s = wr_claims_add_up(&x->claims, &end);
+  if (!s) wr_gains_end(&gains);
+  if (!s) take_gains(x, &gains);
+  x->f->moved_bytes = end.moved_bytes;
+  wr_gains_close(&gains);
+  free(rank);
   return s;
 }
 

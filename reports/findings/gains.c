@@ -5,32 +5,38 @@
 
 bool wr_gains_open(wr_gains *x, size_t findings)
 {
-  *x = (wr_gains){.count = findings};
+  *x = (wr_gains){.count = findings, .words = findings / 64 + 1};
   x->gain = calloc(findings + 1, sizeof(*x->gain));
-  x->piece = calloc(findings + 1, sizeof(*x->piece));
-  return x->gain && x->piece;
+  x->end = calloc(findings + 1, sizeof(*x->end));
+  x->going = calloc(x->words, sizeof(*x->going));
+  x->first = x->words;
+  return x->gain && x->end && x->going;
 }
 
 void wr_gains_close(wr_gains *x)
 {
   free(x->gain);
-  free(x->piece);
+  free(x->end);
+  free(x->going);
   *x = (wr_gains){0};
 }
 
-/* The time up to `to` is the pieces' that go on, the first finding's before the others'. */
+/* The time up to `to` is the pieces' that go on, the first finding's before the others'. Once it is all some's, those behind are
+ * not looked at: what ends meanwhile gets nothing later either. */
 static void advance_to(wr_gains *x, uint64_t to)
 {
   uint64_t at = x->now;
-  size_t left = 0;
-  for (size_t i = 0; i < x->pieces; i++) {
-    const wr_gain_piece *p = &x->piece[i];
-    uint64_t end = p->end < to ? p->end : to;
-    if (end > at) x->gain[p->rank].added += end - at, at = end;
-    if (p->end > to) x->piece[left++] = *p;
-  }
-  x->pieces = left;
   x->now = to;
+  for (size_t w = x->first; w < x->words; w++) {
+    for (uint64_t left = x->going[w]; left; left &= left - 1) {
+      size_t rank = w * 64 + (size_t)__builtin_ctzll(left);
+      uint64_t end = x->end[rank] < to ? x->end[rank] : to;
+      if (end > at) x->gain[rank].added += end - at, at = end;
+      if (x->end[rank] <= to) x->going[w] &= ~(UINT64_C(1) << rank % 64);
+      if (at == to) return;
+    }
+    if (!x->going[w] && w == x->first) x->first++;
+  }
 }
 
 /* Two tenths become one. */
@@ -60,21 +66,19 @@ static void count_piece(wr_gain *g, uint64_t ns)
 void wr_gains_add(wr_gains *x, size_t rank, uint64_t start, uint64_t ns)
 {
   uint64_t end = start > UINT64_MAX - ns ? UINT64_MAX : start + ns;
-  size_t at = 0;
   if (rank >= x->count || !ns) return;
   count_piece(&x->gain[rank], ns);
   if (start > x->now) advance_to(x, start);
-  while (at < x->pieces && x->piece[at].rank < rank)
-    at++;
-  if (at < x->pieces && x->piece[at].rank == rank) {
-    uint64_t last = x->piece[at].end;
+  const size_t word = rank / 64;
+  const uint64_t bit = UINT64_C(1) << rank % 64, last = x->end[rank];
+  if (x->going[word] & bit && last > x->now) {
     if (x->gain[rank].queued) end = last > UINT64_MAX - ns ? UINT64_MAX : last + ns;
-    if (end > last) x->piece[at].end = end;
+    if (end > last) x->end[rank] = end;
     return;
   }
-  for (size_t i = x->pieces++; i > at; i--)
-    x->piece[i] = x->piece[i - 1];
-  x->piece[at] = (wr_gain_piece){rank, end};
+  x->end[rank] = end;
+  x->going[word] |= bit;
+  if (word < x->first) x->first = word;
 }
 
 void wr_gains_end(wr_gains *x)

@@ -30,17 +30,13 @@ typedef struct wr_gain {
   uint64_t per_tenth, tenths, has; /* pieces of a full one; begun ones; pieces of the last one */
 } wr_gain;
 
-/* A piece that goes on. */
-typedef struct wr_gain_piece {
-  size_t rank;
-  uint64_t end;
-} wr_gain_piece;
-
 typedef struct wr_gains {
-  wr_gain *gain;        /* owned: by rank, the finding that stands first has 0 */
-  wr_gain_piece *piece; /* owned: in order of rank, one of each at most */
-  size_t count, pieces;
-  uint64_t now; /* ns: what is before is counted */
+  wr_gain *gain;   /* owned: by rank, the finding that stands first has 0 */
+  uint64_t *end;   /* owned: by rank, ns, of the piece that goes on, where there is one: */
+  uint64_t *going; /* owned: a bit for each rank, of 64 in a word */
+  size_t count, words;
+  size_t first; /* word: those before it have no bit */
+  uint64_t now; /* ns: what is before is counted; pieces that ended there may have bits still */
 } wr_gains;
 
 /* Of so many findings. False: out of memory. */

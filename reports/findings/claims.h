@@ -1,0 +1,67 @@
+/* claims.h: what all rules together save.
+ *
+ * A row of a rule claims what it saves of an event's time, and the bytes that the event moves. Once
+ * all rules have run and their findings are in order, the claims are brought into order of time: an
+ * event's bytes count once, and its time is a piece (gains.h) of each finding that claims it. */
+#ifndef WEIR_REPORTS_FINDINGS_CLAIMS_H
+#define WEIR_REPORTS_FINDINGS_CLAIMS_H
+
+#include "core/base/status.h"
+#include "reports/findings/gains.h"
+#include "reports/findings/pack.h"
+#include "reports/findings/starts.h"
+#include "reports/import/run_log.h"
+
+#define WR_NO_TIME (INT64_C(1) << 62) /* events that are none of the trace's start here */
+
+typedef struct wr_claim {
+  int64_t event;
+  size_t group;    /* that made it: wr_claims_group() */
+  uint64_t saving; /* ns of the event's time */
+  uint64_t rest;   /* ns that its row saves of another event's */
+  uint64_t bytes;  /* moved for nothing */
+} wr_claim;
+
+/* Rows of one rule at one place. */
+typedef struct wr_claim_group {
+  uint64_t least, median; /* a row that saves `least` ns and more is one of `median` */
+  size_t finding;         /* that it is of, from 1; 0: of none, and nothing of it counts */
+} wr_claim_group;
+
+typedef struct wr_claims {
+  wr_claim_group *group; /* owned */
+  size_t count, capacity;
+  wr_starts starts;           /* of events; set by the owner as they pass by */
+  char *file;                 /* owned: begin of the name of files */
+  wr_run_log log;             /* of events whose start is known */
+  wr_pack others;             /* of the others, in the order in which they were made */
+  struct wr_claimed *claimed; /* owned: of the event that is added up */
+  size_t claimed_count, claimed_capacity;
+  int64_t no_time; /* where the next event starts that is none of the trace's */
+} wr_claims;
+
+/* Of a trace whose last event is that one. Errors: ENOMEM. */
+weir_status wr_claims_open(wr_claims *x, int64_t last_event);
+void wr_claims_close(wr_claims *x);
+
+/* Makes a group. Returns its number; SIZE_MAX: out of memory. */
+size_t wr_claims_group(wr_claims *x);
+
+/* Errors: ENOMEM, EIO. */
+weir_status wr_claims_add(wr_claims *x, const wr_claim *claim);
+
+/* How claims are added up. */
+typedef struct wr_claims_end {
+  const size_t *rank;   /* of findings, by their number */
+  wr_gains *gains;      /* takes the pieces, by rank */
+  uint64_t duration;    /* of the run, ns */
+  uint64_t moved_bytes; /* out */
+  /* When an event began; at least WR_NO_TIME: it is none of the trace's. */
+  weir_status (*find_start)(void *context, int64_t event, int64_t *start);
+  void *context;
+} wr_claims_end;
+
+/* Once all rules have run. Errors: ENOMEM, EIO, those of find_start. */
+weir_status wr_claims_add_up(wr_claims *x, wr_claims_end *end);
+
+#endif
