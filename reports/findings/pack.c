@@ -1,6 +1,6 @@
 /* pack.c: see pack.h. A row is a byte, and its numbers as differences to those of the row before, which wrap around so that no
  * number of a trace is too large: in four bytes each where all of a row fit, which is mostly so, and else in eight. So a row is
- * written and read with one branch. */
+ * written and read with one branch, but for that by its columns. */
 #include "reports/findings/pack.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -19,11 +19,13 @@ enum {
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-/* Returns the end of the row. */
-static unsigned char *put_row(unsigned char *at, int64_t *last, const int64_t *row, int columns)
+/* Returns the end of the row. Where `columns` is a constant, its loop is none. */
+static inline __attribute__((always_inline)) unsigned char *
+put_row(unsigned char *at, int64_t *last, const int64_t *row, int columns)
 {
   uint64_t far[WR_PACK_COLUMNS], too_far = 0;
   unsigned char *number = at + 1;
+#pragma GCC unroll 9
   for (int i = 0; i < columns; i++, number += NARROW) {
     far[i] = (uint64_t)row[i] - (uint64_t)last[i];
     last[i] = row[i];
@@ -36,6 +38,25 @@ static unsigned char *put_row(unsigned char *at, int64_t *last, const int64_t *r
   memcpy(at + 1, far, (size_t)columns * WIDE);
   return at + 1 + columns * WIDE;
 }
+
+/* What is done with a row, for each number of columns that many packs have. */
+#define BY_COLUMNS(columns, DO)                                                                    \
+  switch (columns) {                                                                               \
+  case 4:                                                                                          \
+    DO(4);                                                                                         \
+    break;                                                                                         \
+  case 5:                                                                                          \
+    DO(5);                                                                                         \
+    break;                                                                                         \
+  case 6:                                                                                          \
+    DO(6);                                                                                         \
+    break;                                                                                         \
+  case 8:                                                                                          \
+    DO(8);                                                                                         \
+    break;                                                                                         \
+  default:                                                                                         \
+    DO(columns);                                                                                   \
+  }
 
 static weir_status write_all(wr_pack *p, const char *beside)
 {
@@ -72,7 +93,11 @@ weir_status wr_pack_add(wr_pack *p, const int64_t *row, const char *beside)
     weir_status st = begin_block(p, row[0], beside);
     if (st) return st;
   }
-  p->used = (size_t)(put_row(p->bytes + p->used, p->last, row, p->columns) - p->bytes);
+  unsigned char *at = p->bytes + p->used;
+#define PUT(columns) at = put_row(at, p->last, row, columns)
+  BY_COLUMNS(p->columns, PUT)
+#undef PUT
+  p->used = (size_t)(at - p->bytes);
   p->block[p->blocks - 1].rows++;
   p->rows++;
   return WEIR_OK;
@@ -88,22 +113,31 @@ void wr_pack_free(wr_pack *p)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void read_row(wr_pack_reader *r)
+/* Adds the differences of a row to `v`. Returns the end of the row. */
+static inline __attribute__((always_inline)) const unsigned char *take_row(const unsigned char *at,
+                                                                           int64_t *v, int columns)
 {
-  int columns = r->pack->columns;
-  bool narrow = *r->at == NARROW;
-  const unsigned char *at = r->at + 1;
-  for (int i = 0; narrow && i < columns; i++, at += NARROW) {
-    int32_t far;
-    memcpy(&far, at, NARROW);
-    r->v[i] = (int64_t)((uint64_t)r->v[i] + (uint64_t)(int64_t)far);
-  }
+  bool narrow = *at++ == NARROW;
+  if (narrow)
+#pragma GCC unroll 9
+    for (int i = 0; i < columns; i++, at += NARROW) {
+      int32_t far;
+      memcpy(&far, at, NARROW);
+      v[i] = (int64_t)((uint64_t)v[i] + (uint64_t)(int64_t)far);
+    }
   for (int i = 0; !narrow && i < columns; i++, at += WIDE) {
     uint64_t far;
     memcpy(&far, at, WIDE);
-    r->v[i] = (int64_t)((uint64_t)r->v[i] + far);
+    v[i] = (int64_t)((uint64_t)v[i] + far);
   }
-  r->at = at;
+  return at;
+}
+
+static void read_row(wr_pack_reader *r)
+{
+#define TAKE(columns) r->at = take_row(r->at, r->v, columns)
+  BY_COLUMNS(r->pack->columns, TAKE)
+#undef TAKE
   r->left--;
 }
 
