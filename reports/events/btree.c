@@ -208,7 +208,7 @@ static inline wr_record_form *form_place(wr_btree_walk *w, uint64_t first, uint6
 
 /* The form of a record of `bytes` at `record`; NULL: it is odd. A header's first byte is its
  * length, so that its bytes are all the key. */
-static const wr_record_form *find_form(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
+static const wr_record_form *form_of(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
 {
   const uint8_t *at = record;
   uint64_t header = read_varint(&at), first = 0, second = 0;
@@ -225,16 +225,6 @@ static const wr_record_form *find_form(wr_btree_walk *w, const uint8_t *record, 
     f->header[0] = first, f->header[1] = second;
   }
   return f->bytes <= bytes ? f : NULL;
-}
-
-/* The same; a header of 8 bytes, which a row of seven columns has, is known by one comparison. */
-static inline __attribute__((always_inline)) const wr_record_form *
-form_of(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
-{
-  uint64_t first = big_endian_64(record);
-  const wr_record_form *f = form_place(w, first, 0);
-  bool known = first >> 56 == 8 && f->header[0] == first && f->bytes <= bytes;
-  return known ? f : find_form(w, record, bytes);
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -487,9 +477,18 @@ wr_btree_step wr_btree_find(wr_btree_walk *w, int64_t id)
   return step == WR_BTREE_ROW ? wr_btree_next(w) : step;
 }
 
-/* Of a leaf, after a row of the walk. */
+/* The form of a record whose header has 8 bytes, as one of seven columns has, and was there before; NULL: it is another. */
+static inline __attribute__((always_inline)) const wr_record_form *
+known_form(wr_btree_walk *w, const uint8_t *record, uint64_t bytes)
+{
+  uint64_t header = big_endian_64(record);
+  const wr_record_form *f = form_place(w, header, 0);
+  return header >> 56 == 8 && f->header[0] == header && f->bytes <= bytes ? f : NULL;
+}
+
+/* Rows of a leaf; with `known` as far as their forms are, without a call: all that is needed stays in registers. */
 static inline __attribute__((always_inline)) size_t
-take_rows(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most, int columns)
+take_leaf(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most, int columns, bool known)
 {
   wr_btree_level *l = &w->level[w->depth];
   const leaf_page page = page_of_level(w, l);
@@ -500,7 +499,8 @@ take_rows(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most, int colum
   for (; at < end; at++, rows += stride) {
     leaf_row row;
     if (!find_row(&page, at, &row) || row.id <= last) break;
-    const wr_record_form *f = form_of(w, row.record, row.bytes);
+    const wr_record_form *f =
+        known ? known_form(w, row.record, row.bytes) : form_of(w, row.record, row.bytes);
     if (!f) break;
     *rows = last = row.id;
     decode_row(f, row.record, rows + 1, columns);
@@ -511,19 +511,38 @@ take_rows(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most, int colum
 }
 
 /* The numbers of columns that all events are read with have a loop each. */
+static __attribute__((noinline)) size_t take_starts(wr_btree_walk *w, int64_t *rows, size_t stride,
+                                                    size_t most)
+{
+  return take_leaf(w, rows, stride, most, 1, true);
+}
+
+static __attribute__((noinline)) size_t take_events(wr_btree_walk *w, int64_t *rows, size_t stride,
+                                                    size_t most)
+{
+  return take_leaf(w, rows, stride, most, 6, true);
+}
+
+static size_t take_rows(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most)
+{
+  int columns = w->table->columns;
+  if (columns == 1) return take_starts(w, rows, stride, most);
+  if (columns == 6) return take_events(w, rows, stride, most);
+  return take_leaf(w, rows, stride, most, columns, false);
+}
+
 size_t wr_btree_some(wr_btree_walk *w, int64_t *rows, size_t stride, size_t most)
 {
-  const wr_btree_level *l = w->depth >= 0 ? &w->level[w->depth] : NULL;
-  int columns = w->table->columns;
-  if (!l || !l->leaf || l->at >= l->cells || !w->begun) return 0;
-  switch (columns) {
-  case 1:
-    return take_rows(w, rows, stride, most, 1);
-  case 6:
-    return take_rows(w, rows, stride, most, 6);
-  default:
-    return take_rows(w, rows, stride, most, columns);
+  size_t count = 0, bytes = (size_t)w->table->columns * sizeof(*rows);
+  wr_btree_level *l = w->depth >= 0 ? &w->level[w->depth] : NULL;
+  if (!l || !l->leaf || !w->begun) return 0;
+  while (count < most && l->at < l->cells) {
+    count += take_rows(w, rows + count * stride, stride, most - count);
+    if (count == most || l->at == l->cells || take_row(w, l) != WR_BTREE_ROW) break;
+    rows[count * stride] = w->id;
+    memcpy(rows + count++ * stride + 1, w->v, bytes);
   }
+  return count;
 }
 
 void wr_btree_close(wr_btree_walk *w)

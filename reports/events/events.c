@@ -122,7 +122,7 @@ size_t wr_events_template(const wr_events *x, int64_t id)
 
 /* ---- in order of rows ------------------------------------------------------------------------ */
 
-static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
+static weir_status walk_rows(wr_events *x, wr_batch *b)
 {
   wr_row_walk r;
   wr_event_slot slots[WR_ROWS_AT_ONCE];
@@ -135,7 +135,7 @@ static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
       if (!x->runs_known && !wr_runs_note(x, &finder, e->id, e->start))
         st = wr_db_out_of_memory(x->db);
       else if (wr_event_make(x, &slots[i]))
-        st = take(context, e);
+        st = wr_batch_add(b, e);
     }
   weir_status closed = wr_rows_close(&r);
   x->runs_known |= !st && !closed;
@@ -146,8 +146,7 @@ static weir_status walk_rows(wr_events *x, wr_event_fn take, void *context)
 
 typedef struct whole_walk {
   wr_events *x;
-  wr_event_fn take;
-  void *context;
+  wr_batch *batch;
 } whole_walk;
 
 static uint64_t hash_template(const wr_template *t)
@@ -182,16 +181,78 @@ static weir_status take_whole(void *context, sqlite3_stmt *q)
                 .bytes = (uint64_t)sqlite3_column_int64(q, own + 4),
                 .t = &x->templates[*at],
                 .at = (size_t)*at};
-  return w->take(w->context, &e);
+  return wr_batch_add(w->batch, &e);
+}
+
+/* Templates may have moved since an event was added: those of version 1 are made on the way. */
+typedef struct whole_batch {
+  const wr_events *x;
+  wr_events_fn take;
+  void *context;
+} whole_batch;
+
+static weir_status take_moved(void *context, const wr_event events[], size_t count)
+{
+  const whole_batch *w = context;
+  wr_event moved[WR_BATCH];
+  for (size_t i = 0; i < count; i++) {
+    moved[i] = events[i];
+    moved[i].t = &w->x->templates[moved[i].at];
+  }
+  return w->take(w->context, moved, count);
+}
+
+static weir_status walk_whole(wr_events *x, wr_batch *b)
+{
+  whole_batch moved = {x, b->take, b->context};
+  whole_walk w = {x, b};
+  b->take = take_moved;
+  b->context = &moved;
+  weir_status st =
+      wr_db_each(x->db,
+                 "SELECT id" WR_TEMPLATE_MAP(
+                     COMMON_COLUMN) ", start, \"end\" - start, a, b, bytes, call FROM main.event",
+                 take_whole, &w);
+  if (!st) st = wr_batch_end(b);
+  b->take = moved.take;
+  b->context = moved.context;
+  return st;
+}
+
+/* ---- either ---------------------------------------------------------------------------------- */
+
+weir_status wr_batch_rows(wr_events *x, wr_batch *b)
+{
+  return x->db->schema >= 2 ? walk_rows(x, b) : walk_whole(x, b);
+}
+
+weir_status wr_events_some(wr_events *x, bool by_time, wr_events_fn take, void *context)
+{
+  wr_batch b = {.take = take, .context = context};
+  weir_status st = by_time ? wr_batch_by_time(x, &b) : wr_batch_rows(x, &b);
+  return st ? st : wr_batch_end(&b);
+}
+
+typedef struct single { /* who takes one event at a time */
+  wr_event_fn take;
+  void *context;
+} single;
+
+static weir_status take_each(void *context, const wr_event events[], size_t count)
+{
+  const single *s = context;
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < count; i++)
+    st = s->take(s->context, &events[i]);
+  return st;
 }
 
 weir_status wr_events_each(wr_events *x, wr_event_fn take, void *context)
 {
-  whole_walk w = {x, take, context};
-  if (x->db->schema >= 2) return walk_rows(x, take, context);
-  return wr_db_each(
-      x->db,
-      "SELECT id" WR_TEMPLATE_MAP(
-          COMMON_COLUMN) ", start, \"end\" - start, a, b, bytes, call FROM main.event",
-      take_whole, &w);
+  return wr_events_some(x, false, take_each, &(single){take, context});
+}
+
+weir_status wr_events_by_time(wr_events *x, wr_event_fn take, void *context)
+{
+  return wr_events_some(x, true, take_each, &(single){take, context});
 }

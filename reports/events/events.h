@@ -35,11 +35,14 @@ wr_template wr_template_read(sqlite3_stmt *q, int at);
 typedef struct wr_event {
   int64_t id, start, ns; /* ns: its duration, never negative */
   uint64_t a, b, bytes;
-  const wr_template *t; /* borrowed until the next event */
+  const wr_template *t; /* borrowed until the next event, or batch of them */
   size_t at;            /* its place among the templates */
 } wr_event;
 
 typedef weir_status (*wr_event_fn)(void *context, const wr_event *e);
+
+/* The next `count` events, of which there is one at least. */
+typedef weir_status (*wr_events_fn)(void *context, const wr_event events[], size_t count);
 
 typedef struct wr_events {
   const wr_db *db;        /* borrowed */
@@ -66,5 +69,8 @@ weir_status wr_events_each(wr_events *x, wr_event_fn take, void *context);
 
 /* In order of start, then of rows. Of version 2. */
 weir_status wr_events_by_time(wr_events *x, wr_event_fn take, void *context);
+
+/* Either, by batches. */
+weir_status wr_events_some(wr_events *x, bool by_time, wr_events_fn take, void *context);
 
 #endif

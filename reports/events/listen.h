@@ -8,9 +8,6 @@
 
 #include "reports/events/events.h"
 
-/* Some events, one after the other. */
-typedef weir_status (*wr_events_fn)(void *context, const wr_event events[], size_t count);
-
 typedef struct wr_listener {
   wr_event_fn take;                  /* each; or NULL, */
   weir_status (*end)(void *context); /* after the last event; NULL: nothing is to be done */

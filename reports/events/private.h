@@ -37,6 +37,32 @@ _Static_assert(offsetof(wr_event, b) == WR_OF_B * sizeof(int64_t), "columns of a
 _Static_assert(offsetof(wr_event, bytes) == WR_OF_BYTES * sizeof(int64_t), "columns of an event");
 _Static_assert(WR_EVENT_STRIDE >= WR_EVENT_VALUES, "a row has room where its event will be");
 
+/* Events on their way to who takes them. */
+enum { WR_BATCH = 256 };
+typedef struct wr_batch {
+  wr_events_fn take;
+  void *context;
+  size_t count;
+  wr_event event[WR_BATCH];
+} wr_batch;
+
+static inline weir_status wr_batch_end(wr_batch *b)
+{
+  size_t count = b->count;
+  b->count = 0;
+  return count ? b->take(b->context, b->event, count) : WEIR_OK;
+}
+
+static inline weir_status wr_batch_add(wr_batch *b, const wr_event *e)
+{
+  b->event[b->count++] = *e;
+  return b->count < WR_BATCH ? WEIR_OK : wr_batch_end(b);
+}
+
+/* All events in order of rows; of time. */
+weir_status wr_batch_rows(wr_events *x, wr_batch *b);
+weir_status wr_batch_by_time(wr_events *x, wr_batch *b);
+
 /* Makes an event of the row. False: it has no template: of a damaged trace, whose view `event` has no such event either. */
 static inline bool wr_event_make(const wr_events *x, wr_event_slot *slot)
 {

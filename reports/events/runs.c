@@ -35,22 +35,28 @@ static weir_status find_runs(wr_events *x)
 typedef struct run_source {
   wr_row_walk rows;
   const wr_event_run *run;
-  bool over;     /* all its rows are, or were, held */
+  bool over; /* all its rows are, or were, held */
+  uint32_t leaf;
   uint32_t want; /* rows are read where fewer are held */
   uint32_t head, count;
   wr_event_slot held[MOST_HELD];
 } run_source;
 
-typedef struct run_place { /* of a source among others */
-  int64_t start;           /* of its first event that is held */
-  run_source *source;      /* owned */
+typedef struct run_place {
+  int64_t start;      /* of the first event that is held */
+  run_source *source; /* NULL: there is none */
 } run_place;
 
+/* Sources are the leaves of a tree, in which each place has the earlier of the two below it: the first has the earliest. */
 typedef struct run_merge {
   const wr_events *x;
-  run_place place[OPEN_RUNS]; /* the first `count` are a heap, then those that are unused */
-  size_t count, made;
-  size_t next; /* run */
+  wr_batch *batch;
+  run_source *source[OPEN_RUNS]; /* owned: `made` of them, by leaf */
+  run_source *spare[OPEN_RUNS];  /* those that read no run */
+  size_t made, spares;
+  size_t leaves;                 /* a power of two */
+  size_t next;                   /* run */
+  run_place tree[2 * OPEN_RUNS]; /* from 1; those below `i` are 2 i and 2 i + 1 */
 } run_merge;
 
 static bool is_earlier(const wr_event *a, const wr_event *b)
@@ -58,11 +64,10 @@ static bool is_earlier(const wr_event *a, const wr_event *b)
   return a->start != b->start ? a->start < b->start : a->id < b->id;
 }
 
-static inline bool is_before(const run_place *a, const run_place *b)
+/* Of those that begin at one time the first row is earlier. */
+static bool has_less(const run_source *a, const run_source *b)
 {
-  const run_source *x = a->source, *y = b->source;
-  if (a->start != b->start) return a->start < b->start;
-  return x->held[x->head].event.id < y->held[y->head].event.id;
+  return a && (!b || a->held[a->head].event.id < b->held[b->head].event.id);
 }
 
 /* The row after the last that is held goes to its place among them. */
@@ -104,96 +109,91 @@ static weir_status fill_source(const run_merge *m, run_source *s)
   return s->rows.status;
 }
 
-static void raise_source(run_merge *m, size_t at, run_place moved)
+/* The source has other rows than before, or none. */
+static inline void note_first(run_merge *m, run_source *s)
 {
-  for (; at && is_before(&moved, &m->place[(at - 1) / 2]); at = (at - 1) / 2)
-    m->place[at] = m->place[(at - 1) / 2];
-  m->place[at] = moved;
-}
-
-/* The first source has another first event. Mostly it is now among the last of all: its place is looked for from the end. */
-static void sink_first(run_merge *m)
-{
-  run_place moved = m->place[0];
-  size_t at = 0, child;
-  for (; (child = 2 * at + 2) < m->count; at = child) {
-    child -= is_before(&m->place[child - 1], &m->place[child]);
-    m->place[at] = m->place[child];
+  run_place first = {INT64_MAX, NULL};
+  if (s->count) first = (run_place){s->held[s->head].event.start, s};
+  size_t at = m->leaves + s->leaf;
+  for (m->tree[at] = first; at > 1; m->tree[at] = first) {
+    const run_place *other = &m->tree[at ^ 1];
+    if (other->start < first.start ||
+        (other->start == first.start && has_less(other->source, first.source)))
+      first = *other;
+    at /= 2;
   }
-  if (child == m->count) m->place[at] = m->place[child - 1], at = child - 1;
-  raise_source(m, at, moved);
 }
 
-static weir_status make_source(run_merge *m)
+static void add_leaves(run_merge *m)
 {
-  run_source *made = m->place[m->made].source = calloc(1, sizeof(*made));
-  if (!made) return wr_db_out_of_memory(m->x->db);
-  if (m->made++) return wr_rows_again(&made->rows, &m->place[0].source->rows);
-  return wr_rows_open(&made->rows, m->x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
+  m->leaves = m->leaves ? 2 * m->leaves : 1;
+  for (size_t i = 1; i < 2 * m->leaves; i++)
+    m->tree[i] = (run_place){.start = INT64_MAX};
+  for (size_t i = 0; i < m->made; i++)
+    note_first(m, m->source[i]);
+}
+
+/* NULL: an error, of which there is a message, *st. */
+static run_source *make_source(run_merge *m, weir_status *st)
+{
+  run_source *s = calloc(1, sizeof(*s));
+  if (!s) *st = wr_db_out_of_memory(m->x->db);
+  if (!s) return NULL;
+  if (m->made == m->leaves) add_leaves(m);
+  s->leaf = (uint32_t)m->made;
+  m->source[m->made++] = s;
+  *st = s->leaf ? wr_rows_again(&s->rows, &m->source[0]->rows)
+                : wr_rows_open(&s->rows, m->x->db, "event_row", wr_event_columns, WR_EVENT_VALUES);
+  return *st ? NULL : s;
 }
 
 /* The next run is read from its first row on. */
 static weir_status open_run(run_merge *m)
 {
-  weir_status st = m->count == m->made ? make_source(m) : WEIR_OK;
-  run_source *s = m->place[m->count].source;
-  if (st) return st;
+  weir_status st = WEIR_OK;
+  run_source *s = m->spares ? m->spare[--m->spares] : make_source(m, &st);
+  if (!s) return st;
   s->run = &m->x->runs[m->next++];
   s->over = false;
   s->want = s->run->disordered ? WR_RUN_WINDOW : 1;
   s->head = s->count = 0;
   wr_rows_seek(&s->rows, s->run->first);
   st = fill_source(m, s);
-  if (st || !s->count) return st;
-  raise_source(m, m->count++, (run_place){s->held[0].event.start, s});
+  if (!st) note_first(m, s);
+  if (!st && !s->count) m->spare[m->spares++] = s;
   return st;
 }
 
-/* Events that begin before that come from the first source alone: when the first of another begins, or the next run. */
-static int64_t begin_of_others(const run_merge *m)
+/* The earliest event is taken. */
+static weir_status step_merge(run_merge *m)
 {
-  int64_t until = m->next < m->x->run_count ? m->x->runs[m->next].from : INT64_MAX;
-  for (size_t i = 1; i < 3 && i < m->count; i++)
-    if (m->place[i].start < until) until = m->place[i].start;
-  return until;
-}
-
-/* The earliest event is taken, with those of its run that surely follow. */
-static weir_status step_merge(run_merge *m, wr_event_fn take, void *context)
-{
-  run_source *s = m->place[0].source;
-  int64_t until = begin_of_others(m);
-  weir_status st;
-  do {
-    st = take(context, &s->held[s->head].event);
-    s->head++, s->count--;
-    if (!st && s->count < s->want) st = fill_source(m, s);
-  } while (!st && s->count && s->held[s->head].event.start < until);
-  if (s->count) {
-    m->place[0].start = s->held[s->head].event.start;
-  } else {
-    m->place[0] = m->place[--m->count];
-    m->place[m->count].source = s;
-  }
-  if (m->count > 1) sink_first(m);
+  run_source *s = m->tree[1].source;
+  weir_status st = wr_batch_add(m->batch, &s->held[s->head].event);
+  s->head++, s->count--;
+  if (!st && s->count < s->want) st = fill_source(m, s);
+  note_first(m, s);
+  if (!s->count) m->spare[m->spares++] = s;
   return st;
 }
 
-static weir_status merge_runs(wr_events *x, wr_event_fn take, void *context)
+static weir_status merge_runs(wr_events *x, wr_batch *batch)
 {
-  run_merge m = {.x = x};
+  run_merge *m = calloc(1, sizeof(*m));
   weir_status st = WEIR_OK;
-  while (!st && (m.count || m.next < x->run_count)) {
-    if (m.next < x->run_count && (!m.count || x->runs[m.next].from <= m.place[0].start))
-      st = open_run(&m);
-    else
-      st = step_merge(&m, take, context);
+  if (!m) return wr_db_out_of_memory(x->db);
+  m->x = x;
+  m->batch = batch;
+  while (!st && (m->tree[1].source || m->next < x->run_count)) {
+    bool opens =
+        m->next < x->run_count && (!m->tree[1].source || x->runs[m->next].from <= m->tree[1].start);
+    st = opens ? open_run(m) : step_merge(m);
   }
-  for (size_t i = 0; i < m.made; i++) {
-    weir_status closed = wr_rows_close(&m.place[i].source->rows);
+  for (size_t i = 0; i < m->made; i++) {
+    weir_status closed = wr_rows_close(&m->source[i]->rows);
     if (!st) st = closed;
-    free(m.place[i].source);
+    free(m->source[i]);
   }
+  free(m);
   return st;
 }
 
@@ -208,8 +208,7 @@ typedef struct logged_event { /* as wr_logged */
 typedef struct event_sort {
   const wr_events *x;
   wr_run_log log;
-  wr_event_fn take;
-  void *context;
+  wr_batch *batch;
 } event_sort;
 
 static weir_status log_event(void *context, const wr_event *e)
@@ -225,13 +224,13 @@ static weir_status take_logged(void *context, const void *record)
   const event_sort *s = context;
   const logged_event *l = record;
   const wr_event e = {l->id, l->start, l->ns, l->a, l->b, l->bytes, &s->x->templates[l->at], l->at};
-  return s->take(s->context, &e);
+  return wr_batch_add(s->batch, &e);
 }
 
-static weir_status sort_events(wr_events *x, wr_event_fn take, void *context)
+static weir_status sort_events(wr_events *x, wr_batch *batch)
 {
   char *beside = wr_run_path();
-  event_sort s = {x, {.trace = beside, .size = sizeof(logged_event)}, take, context};
+  event_sort s = {x, {.trace = beside, .size = sizeof(logged_event)}, batch};
   if (!beside) return wr_db_out_of_memory(x->db);
   weir_status st = wr_events_each(x, log_event, &s);
   if (!st && s.log.incomplete)
@@ -276,13 +275,12 @@ static weir_status order_runs(wr_events *x, size_t *most)
   return WEIR_OK;
 }
 
-weir_status wr_events_by_time(wr_events *x, wr_event_fn take, void *context)
+weir_status wr_batch_by_time(wr_events *x, wr_batch *b)
 {
   size_t most = 0;
   weir_status st = x->runs_known ? WEIR_OK : find_runs(x);
   if (!st) st = order_runs(x, &most);
   if (st) return st;
-  if (x->run_count <= 1 && !(x->run_count && x->runs[0].disordered))
-    return wr_events_each(x, take, context);
-  return most <= OPEN_RUNS ? merge_runs(x, take, context) : sort_events(x, take, context);
+  if (x->run_count <= 1 && !(x->run_count && x->runs[0].disordered)) return wr_batch_rows(x, b);
+  return most <= OPEN_RUNS ? merge_runs(x, b) : sort_events(x, b);
 }
