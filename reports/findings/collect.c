@@ -1,0 +1,232 @@
+/* collect.c: the rows of the rule that runs: where each is, and what groups of them sum up to. */
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+#include "reports/findings/search.h"
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static uint64_t hash_string(uint64_t hash, const char *text)
+{
+  for (; text && *text; text++)
+    hash = hash_mix(hash, (unsigned char)*text);
+  return hash_mix(hash, 0x100);
+}
+
+static weir_status place_of(wr_search *x, int64_t stack, size_t *out)
+{
+  bool added;
+  const uint64_t *known = hash_map_get(&x->by_stack, (uint64_t)stack);
+  if (known) {
+    *out = (size_t)*known;
+    return WEIR_OK;
+  }
+  wr_search_place p = {0};
+  wr_guard_pause(&x->guard); /* files with symbols can be long */
+  weir_status s = wr_site_place(x->symbols, stack, &p.name);
+  wr_guard_go_on(&x->guard);
+  if (s) return s;
+  uint64_t key = hash_string(hash_string(7, p.name.function), p.name.file);
+  uint64_t *at = hash_map_place(&x->by_place, hash_mix(key, (uint64_t)p.name.line), &added);
+  if (at && added &&
+      !wr_grow(&x->places, &x->place_capacity, x->place_count + 1, sizeof(*x->places)))
+    at = NULL;
+  if (at && added)
+    x->places[ *at = x->place_count++] = p;
+  else
+    wr_frame_name_free(&p.name);
+  if (!at || hash_map_put(&x->by_stack, (uint64_t)stack, *at)) return wr_search_no_memory(x);
+  *out = (size_t)*at;
+  return WEIR_OK;
+}
+
+static weir_status place_of_common(wr_search *x, const wr_common *common, size_t *out)
+{
+  size_t *at = &x->place_at[common - x->facts.common];
+  weir_status s = WEIR_OK;
+  if (!*at) {
+    s = place_of(x, common->stack, out);
+    if (!s) *at = *out + 1;
+  }
+  if (!s) *out = *at - 1;
+  return s;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* `common`: of the event, NULL where that is not known yet. */
+weir_status wr_search_look_up(wr_search *x, int64_t event, const wr_common **common, size_t *at,
+                              int *device, int64_t *range)
+{
+  int64_t stack = 0;
+  if (*common && !x->ranges) { /* most rows: each event that is looked for costs a microsecond */
+    if ((*common)->device >= 0) *device = (*common)->device;
+    return place_of_common(x, *common, at);
+  }
+  sqlite3_bind_int64(x->about, 1, event);
+  int code = sqlite3_step(x->about);
+  if (code == SQLITE_ROW) {
+    const wr_common *t = wr_facts_common(&x->facts, sqlite3_column_int64(x->about, 0));
+    *common = t;
+    if (t) stack = t->stack;
+    if (t && t->device >= 0) *device = t->device;
+    *range = sqlite3_column_int64(x->about, 1);
+  }
+  sqlite3_reset(x->about);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) return wr_db_fail(x->db, "reading");
+  return place_of(x, stack, at);
+}
+
+static weir_status tally_range(wr_search *x, size_t at, const wr_search_row *r)
+{
+  bool added;
+  if (!r->range_name) return WEIR_OK;
+  uint64_t key = hash_mix(hash_mix(11, at), (uint64_t)r->range_name);
+  uint64_t *slot = hash_map_place(&x->by_tally, key, &added);
+  if (!slot) return wr_search_no_memory(x);
+  if (added) {
+    if (!wr_grow(&x->tallies, &x->tally_capacity, x->tally_count + 1, sizeof(*x->tallies)))
+      return wr_search_no_memory(x);
+    *slot = x->tally_count++;
+    x->tallies[*slot] = (wr_search_tally){.group = at, .name = r->range_name};
+  }
+  x->tallies[*slot].cost = wr_capped_sum(x->tallies[*slot].cost, r->cost + r->count);
+  return WEIR_OK;
+}
+
+/* NULL: out of memory. */
+static wr_search_group *group_of(wr_search *x, const wr_search_row *r, size_t *at)
+{
+  size_t *known = &x->places[r->place].group[r->removed ? WR_CERTAINTIES : r->certainty];
+  if (!*known) {
+    size_t claims = wr_claims_group(&x->claims);
+    if (claims == SIZE_MAX ||
+        !wr_grow(&x->groups, &x->group_capacity, x->group_count + 1, sizeof(*x->groups)))
+      return NULL;
+    x->groups[x->group_count++] = (wr_search_group){.place = r->place,
+                                                    .certainty = r->certainty,
+                                                    .removed = r->removed,
+                                                    .by_driver = x->only_cuda,
+                                                    .device = r->device,
+                                                    .claims = claims};
+    *known = x->group_count;
+  }
+  *at = *known - 1;
+  return &x->groups[*at];
+}
+
+/* What is saved of the related event's time is that event's. */
+static weir_status claim_row(wr_search *x, const wr_rule *rule, const wr_search_row *r,
+                             size_t group)
+{
+  if (r->removed) return WEIR_OK;
+  uint64_t apart = r->related_saving < r->saving ? r->related_saving : r->saving;
+  const wr_claim own = {.event = r->event,
+                        .group = group,
+                        .saving = r->saving - apart,
+                        .rest = apart,
+                        .bytes = rule->holds ? 0 : r->bytes};
+  weir_status s = wr_claims_add(&x->claims, &own);
+  if (s || !r->related) return s;
+  return wr_claims_add(
+      &x->claims,
+      &(wr_claim){.event = r->related, .group = group, .saving = apart, .rest = own.saving});
+}
+
+static void count_calls(wr_search *x, const wr_search_row *r)
+{
+  wr_search_place *p = &x->places[r->place];
+  p->found = wr_capped_sum(p->found, r->count);
+  wr_call_family *f = r->common ? &x->families[x->family_at[r->common - x->facts.common]] : NULL;
+  if (!f || f->counted == x->running + 1) return;
+  f->counted = x->running + 1;
+  p->calls = wr_capped_sum(p->calls, f->calls);
+}
+
+static uint64_t family_key(const wr_common *t)
+{
+  uint64_t what = hash_mix(hash_mix((uint64_t)t->kind, (uint64_t)t->copy), t->what & WR_SUCCEEDED);
+  return hash_mix(hash_mix(hash_mix(what, (uint64_t)t->process), (uint64_t)t->stack),
+                  (uint64_t)t->api);
+}
+
+/* Adds up the calls of all threads by stack and function. */
+weir_status wr_search_find_families(wr_search *x)
+{
+  hash_map at = {0};
+  bool good = true;
+  x->family_at = calloc(x->facts.count + 1, sizeof(*x->family_at));
+  x->families = calloc(x->facts.count + 1, sizeof(*x->families));
+  for (size_t i = 0; x->family_at && x->families && good && i < x->facts.count; i++) {
+    bool added;
+    const wr_common *t = &x->facts.common[i];
+    uint64_t *place = hash_map_place(&at, family_key(t), &added);
+    good = place != NULL;
+    if (!good) break;
+    if (added) *place = at.count - 1;
+    x->family_at[i] = *place;
+    x->families[*place].calls = wr_capped_sum(x->families[*place].calls, t->calls);
+  }
+  hash_map_free(&at);
+  return good && x->family_at && x->families ? WEIR_OK : wr_search_no_memory(x);
+}
+
+/* What the thread of the last rows made is counted with what it had made before. */
+static weir_status end_turn(wr_search *x, wr_search_group *g)
+{
+  uint64_t key = hash_mix(hash_mix(12, (uint64_t)(g - x->groups)), (uint64_t)g->thread);
+  uint64_t *made = hash_map_place(&x->by_thread, key, NULL);
+  if (!made) return wr_search_no_memory(x);
+  *made = wr_capped_sum(*made, g->turn);
+  if (*made > g->most) g->most = *made;
+  g->turn = 0;
+  return WEIR_OK;
+}
+
+static weir_status count_by_thread(wr_search *x, wr_search_group *g, const wr_search_row *r)
+{
+  int64_t thread = r->common ? r->common->thread : 0;
+  weir_status s = g->turn && g->thread != thread ? end_turn(x, g) : WEIR_OK;
+  g->thread = thread;
+  g->turn = wr_capped_sum(g->turn, r->count);
+  return s;
+}
+
+weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r)
+{
+  size_t at = 0;
+  wr_search_group *g = group_of(x, r, &at);
+  if (!g || (rule->often && count_by_thread(x, g, r))) return wr_search_no_memory(x);
+  count_calls(x, r);
+  g->cost = wr_capped_sum(g->cost, r->cost), g->saving = wr_capped_sum(g->saving, r->saving);
+  g->bytes = wr_capped_sum(g->bytes, r->bytes), g->count = wr_capped_sum(g->count, r->count);
+  g->by_driver &= r->common && !(r->common->flags & WEIR_EVF_RUNTIME);
+  if (r->saving && !wr_spread_add(&g->spread, r->saving, r->bytes)) return wr_search_no_memory(x);
+  if (g->device != r->device) g->device = WR_OF_SEVERAL_DEVICES;
+  if (r->related && (!g->related || r->event < g->first))
+    g->related = r->related, g->first = r->event;
+  weir_status s = tally_range(x, at, r);
+  return s ? s : claim_row(x, rule, r, g->claims);
+}
+
+weir_status wr_search_end_rows(wr_search *x)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < x->group_count; i++)
+    if (x->groups[i].turn) s = end_turn(x, &x->groups[i]);
+  return s;
+}
+
+void wr_search_forget_groups(wr_search *x)
+{
+  for (size_t i = 0; i < x->place_count; i++) {
+    memset(x->places[i].group, 0, sizeof(x->places[i].group));
+    x->places[i].found = x->places[i].calls = 0;
+  }
+  for (size_t i = 0; i < x->group_count; i++)
+    wr_spread_free(&x->groups[i].spread);
+  hash_map_free(&x->by_tally);
+  hash_map_free(&x->by_thread);
+  x->group_count = x->tally_count = 0;
+}

@@ -1,0 +1,157 @@
+/* search.h: a search for findings, as the files that share it have it: findings.c begins and ends it,
+ * run_rule.c runs its rules, collect.c takes their rows, groups.c makes findings of these.
+ *
+ * A rule's rows are summed up by *group*: a place in the program and a certainty. */
+#ifndef WEIR_REPORTS_FINDINGS_SEARCH_H
+#define WEIR_REPORTS_FINDINGS_SEARCH_H
+
+#include "core/base/map.h"
+#include "reports/findings/claims.h"
+#include "reports/findings/facts.h"
+#include "reports/findings/findings.h"
+#include "reports/findings/guard.h"
+#include "reports/findings/judge.h"
+#include "reports/findings/rule_calls.h"
+#include "reports/findings/spread.h"
+#include "reports/model/sites.h"
+#include "reports/model/wait_log.h"
+
+/* Of a finding's device; how many certainties there are. */
+enum { WR_OF_NO_DEVICE = -1, WR_OF_SEVERAL_DEVICES = -2, WR_CERTAINTIES = WR_POSSIBLE + 1 };
+
+typedef struct wr_search_place {
+  wr_frame_name name;               /* owned */
+  size_t group[WR_CERTAINTIES + 1]; /* of the rule that runs, from 1; 0 none; the last: removed */
+  uint64_t found, calls; /* by that rule, operations; calls by the stacks that these are of */
+} wr_search_place;
+
+typedef struct wr_search_group { /* what becomes a finding, or a part of one */
+  size_t place;
+  int64_t related; /* event whose place belongs to it; 0 none */
+  int64_t first;   /* of its rows with such an event: the lowest event, which names `related` */
+  wr_certainty certainty;
+  bool removed;   /* by Weir's caches, in this run */
+  bool by_driver; /* all calls are the driver's own functions */
+  uint64_t cost, saving, bytes, count;
+  int64_t thread;   /* that made the rows that came last, */
+  uint64_t turn;    /* so many operations, */
+  uint64_t most;    /* and the most that one thread made so far; of a rule with `often` */
+  wr_spread spread; /* of savings */
+  uint64_t slow_count, slow_ns;
+  size_t claims; /* its number among the claims' groups */
+  int device;
+  int64_t range; /* name of the one that has most of it, 0 none */
+  uint64_t range_cost;
+} wr_search_group;
+
+typedef struct wr_search_tally { /* cost of a group's rows in ranges of one name */
+  size_t group;
+  int64_t name;
+  uint64_t cost;
+} wr_search_tally;
+
+/* Calls of one function by one stack, of whichever thread. */
+typedef struct wr_call_family {
+  uint64_t calls;
+  size_t counted; /* the last rule that counted them, from 1 */
+} wr_call_family;
+
+typedef struct wr_findings_pass {
+  wr_findings *f;
+  const wr_db *db;
+  const wr_findings_settings *settings;
+  wr_symbols *symbols;
+  wr_guard guard;
+  sqlite3_stmt *about;      /* an event: stack, device, name of its range */
+  hash_map by_stack;        /* stack -> place */
+  size_t *place_at;         /* owned: by facts.common: place, from 1; 0 not known yet */
+  size_t *family_at;        /* owned: by facts.common: its place in `families` */
+  wr_call_family *families; /* owned */
+  hash_map by_place;        /* hash -> place */
+  const wr_events *calls;   /* borrowed */
+  bool with_model;          /* which takes the same walk's events */
+  wr_facts facts;
+  wr_facts_pass *pass; /* owned, until the facts are found, */
+  wr_wait_pass *waits; /* as this one */
+  uint64_t taken;      /* events */
+  wr_finders finders;  /* of judges */
+  wr_big_blocks big;
+  wr_claims claims;
+  wr_rule_calls *has_calls; /* owned: by rule; NULL: not asked for yet */
+  int64_t events, rule_ms;
+  size_t running; /* rule */
+  wr_search_place *places;
+  size_t place_count, place_capacity;
+  uint64_t peak_bytes;
+  bool hashed;    /* copy_hash has rows */
+  bool timed;     /* device_work has rows */
+  char *untimed;  /* owned; NULL, or why it has none though they were asked for */
+  bool ranges;    /* event_range has rows */
+  int64_t began;  /* CLOCK_REALTIME, ns */
+  bool only_cuda; /* no call of the engine's is in the trace */
+  bool quoted;    /* lines of source may be */
+  /* of the rule that runs */
+  hash_map by_tally, by_thread; /* by_thread: of a group and a thread its operations */
+  wr_search_group *groups;
+  wr_search_tally *tallies;
+  size_t group_count, group_capacity, tally_count, tally_capacity;
+} wr_search;
+
+typedef struct wr_search_row { /* of a rule */
+  int64_t event, related, range_name;
+  uint64_t cost, saving, bytes, count;
+  uint64_t related_saving; /* of the saving, what is of the related event's time */
+  wr_certainty certainty;
+  int device;
+  bool removed;
+  size_t place;
+  const wr_common *common; /* of the event; NULL: not known */
+} wr_search_row;
+
+static inline uint64_t wr_capped_sum(uint64_t a, uint64_t b)
+{
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static inline weir_status wr_search_no_memory(const wr_search *x)
+{
+  return wr_db_out_of_memory(x->db);
+}
+
+/* ---- collect.c ------------------------------------------------------------------------------- */
+
+/* Adds up the calls of all threads by stack and function, once the facts are there. */
+weir_status wr_search_find_families(wr_search *x);
+
+/* Finds the place of an event, its device and the name of its range. `common`: of the event, NULL
+ * where that is not known yet. */
+weir_status wr_search_look_up(wr_search *x, int64_t event, const wr_common **common, size_t *at,
+                              int *device, int64_t *range);
+
+/* A row of the rule that runs. */
+weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r);
+
+/* All its rows are there. */
+weir_status wr_search_end_rows(wr_search *x);
+
+/* The next rule runs. */
+void wr_search_forget_groups(wr_search *x);
+
+/* ---- groups.c -------------------------------------------------------------------------------- */
+
+/* Makes findings of the groups of the rule that has run. */
+weir_status wr_search_finish_groups(wr_search *x, const wr_rule *rule);
+
+/* The order of places by their names. */
+int wr_search_by_name(const char *file, const char *function, int line, const char *other_file,
+                      const char *other_function, int other_line);
+
+/* ---- run_rule.c ------------------------------------------------------------------------------ */
+
+/* Runs a rule: x->running. */
+weir_status wr_search_run_rule(wr_search *x, const wr_rule *rule);
+
+/* Prints how far it is; the context is the search. */
+void wr_search_show_progress(void *context);
+
+#endif
