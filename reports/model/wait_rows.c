@@ -23,9 +23,13 @@ enum {
   ROW = 64,         /* bytes of a row, at most */
   ROWS = 32,        /* of a block, at most */
   NEAR = 16,        /* from one id to the next of the same thread: no other writer is looked at */
-  FAR = 256,        /* from one id to the next of a block, at most */
+  FAR = 127,        /* from one id to the next of a block, at most */
   IN_MEMORY = 2048, /* segments */
   WRITERS = 4096
+};
+
+enum {
+  SHORT = 128 /* in the second byte of a row, besides how far its id is from the one before */
 };
 
 enum {
@@ -89,6 +93,7 @@ wr_wait_rows *wr_wait_rows_new(const char *path, int64_t last)
   if (!r) return NULL;
   r->ids = last >= 0 && last < MOST_IDS ? (size_t)last + 1 : 1;
   r->bits = calloc(r->ids, sizeof(*r->bits));
+  if (!r->bits) r->ids = 0;
   r->path = path;
   r->file = -1;
   return r;
@@ -155,12 +160,44 @@ static inline uint8_t bits_of(const wr_wait_row *v)
                    (unsigned)counts * COUNTS | (v->other ? WR_WAIT_OTHER : 0));
 }
 
-static uint8_t *put_row(uint8_t *at, const wr_wait_row *v, uint8_t bits, int64_t before,
-                        uint64_t *stream)
+/* A row whose numbers are small lies in 12 bytes, which are read at once: the two that each row
+ * begins with, operations (2 bytes), bytes (4), streams (1), and the difference of `other` and the
+ * id (3). Its stream, where that is the only one, is that of the row before. */
+static inline bool is_short(const wr_wait_row *v, uint8_t bits, uint64_t other, uint64_t stream)
+{
+  bool small = (v->operations | v->bytes >> 16) < 1 << 16 && v->streams < 256 && other < 1 << 24;
+  return small && bits & COUNTS && (v->streams != 1 || v->stream == stream);
+}
+
+static inline uint8_t *put_short(uint8_t *at, const wr_wait_row *v, uint8_t bits, unsigned far,
+                                 uint64_t other)
+{
+  uint64_t first = bits | (far | SHORT) << 8 | v->operations << 16 | v->bytes << 32;
+  uint32_t rest = v->streams | (uint32_t)other << 8;
+  memcpy(at, &first, sizeof(first));
+  memcpy(at + sizeof(first), &rest, sizeof(rest));
+  return at + sizeof(first) + sizeof(rest);
+}
+
+static const uint8_t *get_short(const uint8_t *at, wr_wait_row *v)
+{
+  uint64_t first;
+  uint32_t rest;
+  memcpy(&first, at, sizeof(first));
+  memcpy(&rest, at + sizeof(first), sizeof(rest));
+  v->operations = first >> 16 & 65535;
+  v->bytes = first >> 32;
+  v->streams = rest & 255;
+  if (first & WR_WAIT_OTHER) v->other = (int64_t)unfold_difference(rest >> 8, (uint64_t)v->id);
+  return at + sizeof(first) + sizeof(rest);
+}
+
+static uint8_t *put_long(uint8_t *at, const wr_wait_row *v, uint8_t bits, unsigned far,
+                         uint64_t other, uint64_t *stream)
 {
   bool counts = bits & COUNTS;
   *at++ = bits;
-  at = put_number(at, (uint64_t)v->id - (uint64_t)before);
+  *at++ = (uint8_t)far;
   if (counts) {
     at = put_number(at, v->operations);
     at = put_number(at, v->bytes);
@@ -170,22 +207,23 @@ static uint8_t *put_row(uint8_t *at, const wr_wait_row *v, uint8_t bits, int64_t
     at = put_number(at, fold_difference(v->stream, *stream));
     *stream = v->stream;
   }
-  if (bits & WR_WAIT_OTHER)
-    at = put_number(at, fold_difference((uint64_t)v->other, (uint64_t)v->id));
-  return at;
+  return bits & WR_WAIT_OTHER ? put_number(at, other) : at;
 }
 
-static const uint8_t *get_row(const uint8_t *at, wr_wait_row *v, int64_t before, uint64_t *stream)
+/* `far`: from the id of the row before, FAR at most. */
+static inline uint8_t *put_row(uint8_t *at, const wr_wait_row *v, uint8_t bits, unsigned far,
+                               uint64_t *stream)
+{
+  uint64_t other = fold_difference((uint64_t)v->other, (uint64_t)v->id);
+  if (!v->other) other = 0;
+  return is_short(v, bits, other, *stream) ? put_short(at, v, bits, far, other)
+                                           : put_long(at, v, bits, far, other, stream);
+}
+
+static const uint8_t *get_long(const uint8_t *at, wr_wait_row *v, uint8_t bits, uint64_t *stream)
 {
   uint64_t n;
-  uint8_t bits = *at++;
-  at = get_number(at, &n);
-  *v = (wr_wait_row){.id = (int64_t)((uint64_t)before + n),
-                     .known = bits & WR_WAIT_KNOWN,
-                     .pending = bits & WR_WAIT_PENDING,
-                     .before_legacy = bits & WR_WAIT_BEFORE_LEGACY,
-                     .host = bits / WR_WAIT_RESULT & 3,
-                     .narrower = bits & WR_WAIT_NARROWER ? WR_NARROWER_STREAM : 0};
+  at += 2;
   if (bits & COUNTS) {
     at = get_number(at, &v->operations);
     at = get_number(at, &v->bytes);
@@ -194,11 +232,25 @@ static const uint8_t *get_row(const uint8_t *at, wr_wait_row *v, int64_t before,
   }
   if (v->streams == 1) {
     at = get_number(at, &n);
-    v->stream = *stream = unfold_difference(n, *stream);
+    *stream = unfold_difference(n, *stream);
   }
   if (!(bits & WR_WAIT_OTHER)) return at;
   at = get_number(at, &n);
   v->other = (int64_t)unfold_difference(n, (uint64_t)v->id);
+  return at;
+}
+
+static const uint8_t *get_row(const uint8_t *at, wr_wait_row *v, int64_t before, uint64_t *stream)
+{
+  uint8_t bits = at[0];
+  *v = (wr_wait_row){.id = (int64_t)((uint64_t)before + (at[1] & (SHORT - 1u))),
+                     .known = bits & WR_WAIT_KNOWN,
+                     .pending = bits & WR_WAIT_PENDING,
+                     .before_legacy = bits & WR_WAIT_BEFORE_LEGACY,
+                     .host = bits / WR_WAIT_RESULT & 3,
+                     .narrower = bits & WR_WAIT_NARROWER ? WR_NARROWER_STREAM : 0};
+  at = at[1] & SHORT ? get_short(at, v) : get_long(at, v, bits, stream);
+  if (v->streams == 1) v->stream = *stream;
   return at;
 }
 
@@ -281,7 +333,7 @@ static size_t nearest_writer(const wr_wait_rows *r, int64_t id)
 }
 
 /* A thread whose ids are far on takes its writer along. */
-static weir_status look_for_writer(wr_wait_rows *r, uint32_t thread, int64_t id, size_t *at)
+static weir_status find_writer(wr_wait_rows *r, uint32_t thread, int64_t id, size_t *at)
 {
   if (thread >= r->threads) {
     if (!wr_grow(&r->writer_of, &r->thread_capacity, (size_t)thread + 1, sizeof(*r->writer_of)))
@@ -291,6 +343,7 @@ static weir_status look_for_writer(wr_wait_rows *r, uint32_t thread, int64_t id,
   }
   uint32_t *of = &r->writer_of[thread];
   *at = *of ? *of - 1u : WRITERS;
+  if (*of && follows(id, r->last[*at], NEAR)) return WEIR_OK;
   size_t nearest = nearest_writer(r, id);
   if (nearest < WRITERS)
     *at = nearest;
@@ -300,22 +353,29 @@ static weir_status look_for_writer(wr_wait_rows *r, uint32_t thread, int64_t id,
   return WEIR_OK;
 }
 
-static inline weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *row,
-                                        uint8_t bits)
+/* Adds to a writer whose block has room. `far`: from the id of the row before. */
+static inline __attribute__((always_inline)) void add_to_block(wr_wait_rows *r, writer *w,
+                                                               int64_t *last,
+                                                               const wr_wait_row *row, uint8_t bits,
+                                                               uint64_t far)
 {
-  writer *w = &r->writers[at];
-  int64_t before = r->last[at];
-  if (!w->room || w->used > SEGMENT - ROW || !follows(row->id, before, FAR)) {
-    weir_status st = begin_block(r, w, row->id);
-    if (st) return st;
-    before = row->id;
-  }
-  uint8_t *end = put_row(w->bytes + w->used, row, bits, before, &w->stream);
+  uint8_t *end = put_row(w->bytes + w->used, row, bits, (unsigned)far, &w->stream);
   w->used = (size_t)(end - w->bytes);
   w->rows++;
-  w->room--;
-  r->last[at] = row->id;
+  w->room = w->used > SEGMENT - ROW ? 0 : w->room - 1;
+  *last = row->id;
   r->count++;
+}
+
+static weir_status add_to_writer(wr_wait_rows *r, size_t at, const wr_wait_row *row, uint8_t bits)
+{
+  uint64_t far = (uint64_t)row->id - (uint64_t)r->last[at];
+  if (!r->writers[at].room || !follows(row->id, r->last[at], FAR)) {
+    weir_status st = begin_block(r, &r->writers[at], row->id);
+    if (st) return st;
+    far = 0;
+  }
+  add_to_block(r, &r->writers[at], &r->last[at], row, bits, far);
   return WEIR_OK;
 }
 
@@ -324,26 +384,32 @@ static void drop_bits(wr_wait_rows *r)
 {
   free(r->bits);
   r->bits = NULL;
+  r->ids = 0;
 }
 
-static inline weir_status find_writer(wr_wait_rows *r, uint32_t thread, int64_t id, size_t *at)
+static __attribute__((noinline)) weir_status add_elsewhere(wr_wait_rows *r, uint32_t thread,
+                                                           const wr_wait_row *row, uint8_t bits)
 {
-  uint32_t of = thread < r->threads ? r->writer_of[thread] : 0;
-  if (!of || !follows(id, r->last[of - 1], NEAR)) return look_for_writer(r, thread, id, at);
-  *at = of - 1;
-  return WEIR_OK;
+  size_t at = 0;
+  weir_status st = find_writer(r, thread, row->id, &at);
+  return st ? st : add_to_writer(r, at, row, bits);
 }
 
 weir_status wr_wait_rows_add(wr_wait_rows *r, uint32_t thread, const wr_wait_row *row)
 {
-  size_t at = 0;
   uint8_t bits = bits_of(row);
-  if ((uint64_t)row->id >= r->ids)
-    drop_bits(r);
-  else if (r->bits)
+  uint32_t of = thread < r->threads ? r->writer_of[thread] : 0;
+  if ((uint64_t)row->id < r->ids)
     r->bits[row->id] = bits;
-  weir_status st = find_writer(r, thread, row->id, &at);
-  return st ? st : add_to_writer(r, at, row, bits);
+  else
+    drop_bits(r);
+  if (!of) return add_elsewhere(r, thread, row, bits);
+  writer *w = &r->writers[of - 1];
+  int64_t *last = &r->last[of - 1];
+  uint64_t far = (uint64_t)row->id - (uint64_t)*last;
+  if (far - 1 >= NEAR || !w->room) return add_elsewhere(r, thread, row, bits);
+  add_to_block(r, w, last, row, bits, far);
+  return WEIR_OK;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

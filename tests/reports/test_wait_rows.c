@@ -18,6 +18,18 @@ static uint64_t scatter(uint64_t n)
   return n ^ n >> 31;
 }
 
+/* Numbers next to the largest that are stored in a short row, each on one side of its limit. */
+static void approach_limits(wr_wait_row *v, uint64_t x)
+{
+  v->operations = UINT64_C(0xffff) + (x >> 28 & 1);
+  v->bytes = UINT64_C(0xffffffff) + (x >> 29 & 1);
+  v->streams = 255 + (x >> 30 & 1);
+  v->stream = 0;
+  if (v->other)
+    v->other = (int64_t)((uint64_t)v->id + (UINT64_C(1) << 23) - (x >> 31 & 3) -
+                         (x >> 33 & 1 ? UINT64_C(1) << 24 : 0));
+}
+
 /* The row of that id: of all kinds there are, with small numbers and with the largest. */
 static wr_wait_row row_of(int64_t id)
 {
@@ -32,6 +44,7 @@ static wr_wait_row row_of(int64_t id)
   v.bytes = huge ? UINT64_MAX - (x & 3) : x >> 40 & 0xffff;
   v.streams = huge && x & 64 ? UINT32_MAX : x >> 18 & 3;
   v.stream = v.streams == 1 ? huge ? UINT64_MAX : 0x5000 + (x >> 22 & 3) : 0;
+  if (x >> 34 & 1) approach_limits(&v, x);
   v.host = x >> 24 & 3;
   v.before_legacy = x >> 26 & 1;
   v.narrower = x >> 27 & 1 ? WR_NARROWER_STREAM : WR_NARROWER_NONE;
