@@ -563,8 +563,11 @@ static bool is_asked_for(unsigned act)
 static weir_status take_verdict(void *context, const wr_wait_verdict *v)
 {
   wr_wait_pass *w = context;
+  bool asked = is_asked_for(v->call->act);
+  if (!asked && v->row.known && w->rows && !w->device.any)
+    return wr_wait_rows_add(w->rows, w->threads[w->now->at], &v->row);
   weir_status st = w->device.any ? divide_wait(w, v) : WEIR_OK;
-  if (is_asked_for(v->call->act)) count_verdict(w, &v->row);
+  if (asked) count_verdict(w, &v->row);
   return st ? st : keep_verdict(w, v);
 }
 

@@ -266,7 +266,7 @@ static inline bool find_context(wr_queues *m, const wr_queue_call *c, uint32_t *
   else if (!look_for_context(m, c, place))
     return false;
   if (known) known->context = *place + 1;
-  if (c->act != WR_ACT_WORK && c->act != WR_ACT_PEER_WORK && c->device != NO_NUMBER)
+  if (c->device != NO_NUMBER && c->act != WR_ACT_WORK && c->act != WR_ACT_PEER_WORK)
     m->contexts[*place]->device = c->device;
   return true;
 }
@@ -392,24 +392,24 @@ static inline void count_queue(const queue *q, tally *t)
   t->before_legacy &= q->legacy | q->blocking;
 }
 
-/* The queue has one operation more than `before`. Where the tally's youngest row is this queue's
- * and the new one is lower, the tally is made again: rows of several threads are not in order of
- * time. */
-static inline void count_operation(tally *t, const queue *q, const reach *before)
+/* The queue is about to have one operation more, which is that call. Where the tally's youngest row
+ * is the queue's and the call's is lower, the tally is made again: rows of several threads are not
+ * in order of time. */
+static inline void count_operation(const queue *q, const wr_queue_call *c)
 {
+  tally *t = q->tally;
   if (t->stale) return;
-  if (before->last <= q->done) {
+  if (q->now.last <= q->done) {
     t->stream = q->handle;
     t->streams++;
     t->before_legacy &= q->legacy | q->blocking;
-  } else if (before->youngest == t->youngest && q->now.youngest < before->youngest) {
+  } else if (q->now.youngest == t->youngest && c->id < t->youngest) {
     t->stale = true;
   }
   t->operations++;
-  t->bytes += q->now.bytes - before->bytes;
-  if (q->now.youngest > t->youngest) t->youngest = q->now.youngest;
-  if (q->now.result != before->result) t->host |= WR_HOST_RESULT;
-  if (q->now.source != before->source) t->host |= WR_HOST_SOURCE;
+  t->bytes += c->handle;
+  if (c->id > t->youngest) t->youngest = c->id;
+  t->host |= c->host;
 }
 
 /* Drops what is complete of what the queue waits for. */
@@ -922,19 +922,23 @@ static inline void close_first(wr_queues *m)
   m->unopened[m->unopened_count++] = closed;
 }
 
-/* Closes the calls that ended by then, in order of their ends. */
-static inline void close_until(wr_queues *m, int64_t time)
+/* Closes the calls that ended by then, of which there is one, in order of their ends. */
+static __attribute__((noinline)) void close_some(wr_queues *m, int64_t time)
 {
-  if (!any_open(m) || m->ends[m->open_first] > time) return;
   do
     close_first(m);
   while (any_open(m) && m->ends[m->open_first] <= time);
   if (!any_open(m)) m->open_first = m->open_end = 0;
 }
 
+static inline void close_until(wr_queues *m, int64_t time)
+{
+  if (any_open(m) && m->ends[m->open_first] <= time) close_some(m, time);
+}
+
 /* There is no place: the open calls are moved to the front. Of too many at once the one that ends
  * first has ended. */
-static void make_place(wr_queues *m)
+static __attribute__((noinline)) void make_place(wr_queues *m)
 {
   if (!m->unopened_count) close_first(m);
   uint32_t count = m->open_end - m->open_first;
@@ -1144,25 +1148,35 @@ static void add_tally(wr_wait_row *v, const tally *t)
 }
 
 /* Whether nothing is unseen in the context's queues; in those for which its legacy stream waits. */
-static bool all_seen(const wr_queues *m, const context *x, uint32_t legacy)
+static bool all_seen(const wr_queues *m, const context *x, bool rule)
 {
   for (size_t i = 0; i < x->count; i++) {
     const queue *q = m->queues[x->active[i]];
-    if (q->after.any && (!legacy || q->legacy || q->may_block)) return false;
+    if (q->after.any && (!rule || q->legacy || q->may_block)) return false;
   }
   return true;
 }
 
-/* Of a whole context, which is the call's. `legacy`: as of is_whole(). */
-static inline weir_status judge_whole(wr_queues *m, const wr_queue_call *c, uint32_t of,
-                                      uint32_t legacy, int64_t done_by)
+/* Of a whole context whose tallies are stale, or of which the one of `rule` is not all. */
+static __attribute__((noinline)) weir_status judge_context(wr_queues *m, const wr_queue_call *c,
+                                                           context *x, bool rule, int64_t done_by)
 {
-  context *x = m->contexts[of];
   if (x->rule.stale | x->beside.stale) tally_up(m, x);
   wr_wait_row *v = begin_verdict(m, c);
   take_tally(v, &x->rule);
-  if (!legacy && x->beside.streams) add_tally(v, &x->beside);
-  if (x->any) v->known = v->known && all_seen(m, x, legacy);
+  if (!rule && x->beside.streams) add_tally(v, &x->beside);
+  if (x->any) v->known = v->known && all_seen(m, x, rule);
+  return end_verdict(m, c, done_by);
+}
+
+/* Of a whole context, which is the call's. `rule`: of its legacy default stream, and of what that
+ * waits for. */
+static inline weir_status judge_whole(wr_queues *m, const wr_queue_call *c, context *x, bool rule,
+                                      int64_t done_by)
+{
+  if (x->rule.stale | x->beside.stale | x->any | (x->beside.streams > 0))
+    return judge_context(m, c, x, rule, done_by);
+  take_tally(begin_verdict(m, c), &x->rule);
   return end_verdict(m, c, done_by);
 }
 
@@ -1191,7 +1205,7 @@ static weir_status judge_queue(wr_queues *m, const wr_queue_call *c, uint32_t pl
 {
   const queue *q = m->queues[place], *l = legacy_before(m, q);
   if (q->legacy && !m->watch && is_whole(m, q->context, place + 1))
-    return judge_whole(m, c, q->context, place + 1, q->done_by);
+    return judge_whole(m, c, q->home, true, q->done_by);
   if (!q->legacy && !m->watch && !q->after.count && !(l && l->after.count))
     return judge_stream(m, c, place);
   empty_set(m);
@@ -1200,7 +1214,7 @@ static weir_status judge_queue(wr_queues *m, const wr_queue_call *c, uint32_t pl
   return judge(m, c, q->done_by, own_queue);
 }
 
-static weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
+static __attribute__((noinline)) weir_status sync_stream(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
   if (!queue_of(m, c, &place)) return no_memory_to_judge();
@@ -1248,7 +1262,7 @@ static bool begin_showing_whole(wr_queues *m, open_call *o, uint32_t of)
   return true;
 }
 
-static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
+static __attribute__((noinline)) weir_status sync_context(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
@@ -1257,7 +1271,7 @@ static weir_status sync_context(wr_queues *m, const wr_queue_call *c)
   empty_set(m);
   if (!alone && !add_context(m, of, c->thread, true, false)) return no_memory_to_judge();
   int64_t by = x->done_by;
-  weir_status st = whole ? judge_whole(m, c, of, 0, by) : judge(m, c, by, 0);
+  weir_status st = whole ? judge_whole(m, c, x, false, by) : judge(m, c, by, 0);
   open_call *o = begin_call(m, c);
   o->clear_context = of + 1;
   if (st) return st;
@@ -1278,7 +1292,7 @@ static bool join_event(wr_queues *m, wr_points *set, const wr_queue_call *c, con
   return true;
 }
 
-static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
+static __attribute__((noinline)) weir_status sync_event(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
   const event *e = event_of(m, c, &place);
@@ -1292,12 +1306,13 @@ static weir_status sync_event(wr_queues *m, const wr_queue_call *c)
 }
 
 /* cudaFree: "may perform implicit synchronization": of what, is not documented. */
-static weir_status free_memory(wr_queues *m, const wr_queue_call *c)
+static __attribute__((noinline)) weir_status free_memory(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t of = 0;
   if (!find_context(m, c, &of)) return no_memory_to_judge();
-  int64_t by = m->contexts[of]->done_by;
-  if (!m->watch && is_whole(m, of, 0)) return judge_whole(m, c, of, 0, by);
+  context *x = m->contexts[of];
+  int64_t by = x->done_by;
+  if (!m->watch && is_whole(m, of, 0)) return judge_whole(m, c, x, false, by);
   empty_set(m);
   if (!add_context(m, of, c->thread, false, false)) return no_memory_to_judge();
   return judge(m, c, by, 0);
@@ -1313,23 +1328,22 @@ static inline bool queue_work(wr_queues *m, const wr_queue_call *c, uint32_t pla
   *at = o;
   change_queue(m, o, place);
   queue *q = m->queues[place];
-  const reach before = q->now;
   context *x = q->home;
-  if (q->marked_at != x->legacy_actions) q->marked = before, q->marked_at = x->legacy_actions;
+  if (q->marked_at != x->legacy_actions) q->marked = q->now, q->marked_at = x->legacy_actions;
+  count_operation(q, c);
   uint64_t number = ++q->now.last;
   o->number = number;
-  o->bytes_before = before.bytes;
+  o->bytes_before = q->now.bytes;
   q->now.bytes += c->handle;
   q->now.youngest = c->id;
   if (c->host & WR_HOST_RESULT) q->now.result = number;
   if (c->host & WR_HOST_SOURCE) q->now.source = number;
-  count_operation(q->tally, q, &before);
   note_change(m, place);
   if (m->watch) m->watch->work(m->watch->context, c, place, number);
   return activate(m, place);
 }
 
-static weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
+static __attribute__((noinline)) weir_status take_queued_work(wr_queues *m, const wr_queue_call *c)
 {
   uint32_t place = 0;
   weir_status st = WEIR_OK;
@@ -1514,7 +1528,7 @@ static bool events_unseen(wr_queues *m, int64_t row)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool take_context_change(wr_queues *m, const wr_queue_call *c)
+static __attribute__((noinline)) bool take_context_change(wr_queues *m, const wr_queue_call *c)
 {
   switch ((wr_act)c->act) {
   case WR_ACT_RECORD:
@@ -1568,7 +1582,8 @@ weir_status wr_queues_take(wr_queues *m, const wr_queue_call *c)
   close_until(m, c->start);
   m->calls++;
   m->caller = find_caller(m, c);
-  if ((!c->context || c->context == NO_NUMBER) && lost_context(c) && !give_up_queues(m, c->process))
+  if ((uint8_t)(c->context - 1) >= NO_NUMBER - 1 && lost_context(c) &&
+      !give_up_queues(m, c->process))
     return no_memory_to_judge();
   if (!find_calling_process(m, c)) return no_memory_to_judge();
   if (calling_process(m)->incomplete && !m->watch) return take_unjudged(m, c);
