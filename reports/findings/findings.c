@@ -352,6 +352,15 @@ static weir_status add_up(wr_search *x)
   return s;
 }
 
+static int small_by_cost(const void *left, const void *right)
+{
+  const wr_small_finding *a = left, *b = right;
+  uint64_t of_a = a->saving_ns ? a->saving_ns : a->cost_ns,
+           of_b = b->saving_ns ? b->saving_ns : b->cost_ns;
+  if (of_a != of_b) return of_a < of_b ? 1 : -1;
+  return strcmp(a->rule->id, b->rule->id);
+}
+
 weir_status wr_findings_end(wr_findings_pass *x)
 {
   const wr_findings_settings *o = x->settings;
@@ -360,6 +369,7 @@ weir_status wr_findings_end(wr_findings_pass *x)
     s = wr_search_run_rule(x, &x->f->rules.rule[x->running]);
   if (!s && x->f->count)
     qsort_r(x->f->finding, x->f->count, sizeof(*x->f->finding), by_weight, x->f);
+  if (x->f->small_count) qsort(x->f->small, x->f->small_count, sizeof(*x->f->small), small_by_cost);
   if (!s) s = add_up(x);
   if (o->progress) o->progress(o->progress_context, NULL, 0, 0);
   return s;
@@ -451,6 +461,10 @@ void wr_findings_free(wr_findings *f)
   free(f->finding);
   free(f->removed);
   free(f->unjudged);
+  for (size_t i = 0; i < f->small_count; i++) {
+    free(f->small[i].function);
+    free(f->small[i].file);
+  }
   free(f->small);
   wr_rules_free(&f->rules);
   *f = (wr_findings){0};

@@ -65,6 +65,15 @@ typedef struct wr_finding {
   int device;                             /* ordinal; -1: several, or none */
 } wr_finding;
 
+/* What a rule finds that is too small to be a finding: its place that costs most. */
+typedef struct wr_small_finding {
+  const wr_rule *rule;   /* of the same wr_findings */
+  char *function, *file; /* owned; file NULL: not known */
+  int line;
+  uint64_t cost_ns, saving_ns, saving_bytes, count; /* of that place */
+  bool several;                                     /* places */
+} wr_small_finding;
+
 typedef struct wr_unjudged_rule {
   const wr_rule *rule;
   char *why; /* owned */
@@ -78,8 +87,8 @@ typedef struct wr_findings {
   size_t removed_count, removed_capacity;
   wr_unjudged_rule *unjudged; /* owned */
   size_t unjudged_count, unjudged_capacity;
-  size_t late;   /* of them, those that took too long */
-  size_t *small; /* owned: places in `rules` of those whose findings are too small for `min` */
+  size_t late;             /* of them, those that took too long */
+  wr_small_finding *small; /* owned: what is too small for `min`, one a rule */
   size_t small_count, small_capacity;
   uint64_t saving_ns,
       moved_bytes;         /* of all findings together: time that several gain counts once */

@@ -159,16 +159,26 @@ static wr_search_group sum_of(const wr_search_group *g, size_t count)
   return all;
 }
 
-/* A rule finds little. */
-static weir_status keep_small(wr_search *x, const wr_rule *rule)
+/* A rule finds little; `g` is where most of it is. What is surer comes first, and stays. */
+static weir_status keep_small(wr_search *x, const wr_rule *rule, const wr_search_group *g,
+                              size_t count)
 {
   wr_findings *f = x->f;
-  size_t at = (size_t)(rule - f->rules.rule);
-  if (f->small_count && f->small[f->small_count - 1] == at) return WEIR_OK;
+  const wr_frame_name *n = &x->places[g->place].name;
+  if (f->small_count && f->small[f->small_count - 1].rule == rule) return WEIR_OK;
   if (!wr_grow(&f->small, &f->small_capacity, f->small_count + 1, sizeof(*f->small)))
     return wr_search_no_memory(x);
-  f->small[f->small_count++] = at;
-  return WEIR_OK;
+  wr_small_finding *s = &f->small[f->small_count++];
+  *s = (wr_small_finding){.rule = rule,
+                          .function = wr_format("%s", n->function),
+                          .file = n->file ? wr_format("%s", n->file) : NULL,
+                          .line = n->file ? n->line : 0,
+                          .cost_ns = g->cost,
+                          .saving_ns = g->saving,
+                          .saving_bytes = g->bytes,
+                          .count = g->count,
+                          .several = count > 1};
+  return s->function && (s->file || !n->file) ? WEIR_OK : wr_search_no_memory(x);
 }
 
 /* Groups of one certainty; what does not matter is moved to the front, and put together, as all is that was
@@ -190,7 +200,7 @@ static weir_status finish_alike(wr_search *x, const wr_rule *rule, wr_search_gro
   if (s || !small) return s;
   wr_search_group all = sum_of(g, small);
   if (matters(x, rule, &all)) return make_finding(x, rule, g, small, &all);
-  return keep_small(x, rule);
+  return keep_small(x, rule, g, small);
 }
 
 /* What few operations took beyond the others, the machine's other work may explain: it is no saving. */

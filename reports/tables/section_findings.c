@@ -8,7 +8,13 @@
 #include "reports/tables/build.h"
 #include "reports/tables/sections.h"
 
-enum { SUMMARY_FINDINGS = 5, UNJUDGED_ROWS = 4, EXPLAINED_RULES = 6 };
+enum {
+  SUMMARY_FINDINGS = 5,
+  UNJUDGED_ROWS = 4,
+  EXPLAINED_RULES = 6,
+  SMALL_LINES = 6,
+  SMALL_TIMES = 8
+};
 
 typedef struct findings_section {
   wr_tables *t;
@@ -118,13 +124,19 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
     LINE(x, "  As %zu.", first + 1);
 }
 
+/* "train_step  train.cu:230" (new). NULL: out of memory. */
+static char *name_place(const char *function, const char *file, int line)
+{
+  return file ? wr_format("%s  %s:%d", function, wr_file_name(file), line)
+              : wr_format("%s", function);
+}
+
 /* "repeated-upload  train_step  train.cu:230  of 8.81 ms, 32 times; weir run --hash decides" */
 static void add_line(const findings_section *x, const wr_finding *f, size_t number)
 {
   const wr_finding_site *s = &f->site[0];
   const char *decides = f->decides;
-  char *place = s->file ? wr_format("%s  %s:%d", s->function, wr_file_name(s->file), s->line)
-                        : wr_format("%s", s->function);
+  char *place = name_place(s->function, s->file, s->line);
   const bound b = bound_of(f);
   if (!place) x->t->failed = true;
   LINE(x, "%zu. %s  %s  %s%s%s, %s%s%s%s", number, f->rule->id, place ? place : "",
@@ -192,19 +204,46 @@ static void add_explanations(const findings_section *x, const wr_findings *f)
   free(text);
 }
 
-/* "Too small to be listed (--min-cost 0ns: in full): redundant-wait, dead-write" */
-static void add_small(const findings_section *x, const wr_findings *f)
+/* "redundant-wait  main  train.cu:148  22.8 µs, 597 times" */
+static void add_small_line(const findings_section *x, const wr_small_finding *s)
+{
+  uint64_t ns = s->saving_ns ? s->saving_ns : s->cost_ns;
+  char *place = name_place(s->function, s->file, s->line);
+  if (!place) x->t->failed = true;
+  LINE(x, "  %s  %s  %s, %s%s", s->rule->id, place ? place : "",
+       ns || !s->rule->holds ? DURATION(ns) : BYTES(s->saving_bytes), COUNTED(s->count, "time"),
+       s->several ? ", and other places" : "");
+  free(place);
+}
+
+/* What comes again may weigh more where a step of the program is shorter. */
+static bool has_line(const wr_findings *f, size_t i)
+{
+  return i < SMALL_LINES && f->small[i].count >= SMALL_TIMES;
+}
+
+/* The ids of those without a line (new). */
+static char *other_small_ids(const wr_findings *f)
 {
   char *text = NULL;
-  size_t bytes = 0;
+  size_t bytes = 0, count = 0;
   FILE *to = open_memstream(&text, &bytes);
   for (size_t i = 0; to && i < f->small_count; i++)
-    (void)fprintf(to, "%s%s", i ? ", " : "", f->rules.rule[f->small[i]].id);
-  if (!to || fclose(to) != 0)
-    x->t->failed = true;
-  else if (f->small_count)
-    LINE(x, "Too small to be listed (--min-cost 0ns: in full): %s", text);
-  free(text);
+    if (!has_line(f, i)) (void)fprintf(to, "%s%s", count++ ? ", " : "", f->small[i].rule->id);
+  return to && !fclose(to) ? text : NULL;
+}
+
+/* "Too small to be listed (--min-cost 0ns: in full): dead-write", and a line each of those that come often. */
+static void add_small(const findings_section *x, const wr_findings *f)
+{
+  if (!f->small_count) return;
+  char *others = other_small_ids(f);
+  if (!others) x->t->failed = true;
+  LINE(x, "Too small to be listed (--min-cost 0ns: in full):%s%s", others && *others ? " " : "",
+       others ? others : "");
+  free(others);
+  for (size_t i = 0; i < f->small_count; i++)
+    if (has_line(f, i)) add_small_line(x, &f->small[i]);
 }
 
 /* "1 ms or 0.5 % of the run" */

@@ -246,6 +246,22 @@ START_TEST(what_is_possible_stands_apart_in_a_line_each)
 }
 END_TEST
 
+/* What comes often has a line with its place, what does not only its rule's name. */
+START_TEST(what_is_too_small_to_be_listed_has_a_place_where_it_comes_often)
+{
+  const char *in = "$WEIR report findings --width 0 --min-cost 1000s";
+  const char *out = sh_status(0, "%s copied-instead-of-swapped.waste.db", in)->out;
+  const char *small = strstr(out, "\n  Too small to be listed (--min-cost 0ns: in full):");
+  const char *line =
+      strstr(out, "\n    copied-instead-of-swapped  copied_instead_of_swapped  waste_steps.c:");
+  ck_assert_msg(small && line > small && strstr(line, ", 80 times"), "%s", out);
+  out = sh_status(0, "%s loaded-in-a-request.waste.db", in)->out;
+  small = strstr(out, "\n  Too small to be listed (--min-cost 0ns: in full): ");
+  ck_assert_msg(small && strstr(small, "loaded-in-a-request\n"), "%s", out);
+  ck_assert_ptr_null(strstr(small, "    loaded-in-a-request"));
+}
+END_TEST
+
 /* Where the source is at hand its line is quoted, in text and in JSON. */
 START_TEST(a_finding_says_what_where_and_how_much)
 {
@@ -371,6 +387,7 @@ int main(void)
   tcase_add_test(t, auto_hashes_the_first_copies_of_a_place_and_more_where_they_repeat);
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, what_is_possible_stands_apart_in_a_line_each);
+  tcase_add_test(t, what_is_too_small_to_be_listed_has_a_place_where_it_comes_often);
   tcase_add_test(t, a_finding_says_what_where_and_how_much);
   tcase_add_test(t, a_trace_resolved_by_an_earlier_weir_is_judged_like_another);
   tcase_add_test(t, waits_that_are_too_wide_are_the_same_everywhere);
