@@ -15,14 +15,16 @@
 
 /* What is added up of calls of one template; of launches of graphs each node counts as often as it ran. */
 typedef struct call_sum {
+  uint8_t how;     /* TAKE_*: of the template; 0: not known yet */
+  uint32_t thread; /* of the template: wr_firsts_thread(); 0: not known yet */
+  int64_t context; /* of the template */
   uint64_t events, bytes, ns;
-  uint64_t polls;                 /* calls that the events stand for */
-  uint64_t longest;               /* ns, of one call */
+  uint64_t longest; /* ns, of one call */
+  int64_t first;    /* row of the first event */
+  /* what follows is of some templates alone: TAKE_SOME */
+  uint64_t more_calls;            /* that the events stand for, beside one for each */
   uint64_t timed_bytes, timed_ns; /* of copies that the call waits for */
   uint64_t registered;            /* events that have bytes */
-  int64_t first;                  /* row of the first event */
-  uint8_t how;                    /* TAKE_*: of the template; 0: not known yet */
-  uint32_t thread;                /* of the template: wr_firsts_thread(); 0: not known yet */
 } call_sum;
 
 /* What is done with an event of a template, decided once for all of them. */
@@ -32,7 +34,9 @@ enum {
   TAKE_NAMED = 4,  /* that may have made a context by its name */
   TAKE_KERNEL = 8, /* a launch that was run */
   TAKE_TIMED = 16, /* a copy that the call may have waited for */
-  TAKE_POLLS = 32  /* it may stand for several calls */
+  TAKE_POLLS = 32, /* it may stand for several calls */
+  TAKE_REGISTERED = 64,
+  TAKE_SOME = TAKE_TIMED | TAKE_POLLS | TAKE_REGISTERED
 };
 
 typedef struct undecided_call { /* it may have made a context */
@@ -251,7 +255,7 @@ static void count_api(load *l, const wr_template *t, const call_sum *s)
 {
   wr_api_row *a = &l->by_api[t->api];
   if (t->first) {
-    a->calls += s->polls;
+    a->calls += s->events + s->more_calls;
     a->ns += s->ns;
     if (s->longest > a->max_ns) a->max_ns = s->longest;
     /* a query's "not ready" (600) is an answer, not an error */
@@ -283,7 +287,7 @@ static weir_status count_caller(load *l, const wr_template *t, const call_sum *s
 {
   wr_site_sum *x = t->first ? wr_site_sum_of(&l->sums, t->stack, (uint32_t)t->api, 0) : NULL;
   if (!x) return t->first ? wr_db_out_of_memory(l->db) : WEIR_OK;
-  x->calls += s->polls, x->ns += s->ns;
+  x->calls += s->events + s->more_calls, x->ns += s->ns;
   return WEIR_OK;
 }
 
@@ -423,7 +427,7 @@ static uint8_t way_to_take(const load *l, const wr_template *t)
   return (uint8_t)(TAKE_KNOWN | (t->kind != WEIR_EV_CACHE ? TAKE_CALL : 0) |
                    (wr_firsts_named(&l->firsts, (uint32_t)t->api) ? TAKE_NAMED : 0) |
                    (kernel ? TAKE_KERNEL : 0) | (may_be_timed(t) ? TAKE_TIMED : 0) |
-                   (polls ? TAKE_POLLS : 0));
+                   (polls ? TAKE_POLLS : 0) | (t->kind == WEIR_EV_HOSTREG ? TAKE_REGISTERED : 0));
 }
 
 /* The sum of a template whose first event comes. */
@@ -436,6 +440,7 @@ static call_sum *new_sum(load *l, size_t at)
     l->calls = l->call_capacity;
   }
   l->call[at].how = way_to_take(l, &l->events->templates[at]);
+  l->call[at].context = l->events->templates[at].context;
   return &l->call[at];
 }
 
@@ -445,19 +450,27 @@ static inline call_sum *sum_of_template(load *l, size_t at)
 }
 
 /* Of one call of several that the event stands for only the mean is known. */
-static inline void add_event(call_sum *s, const wr_event *e, uint8_t how)
+static void add_some(call_sum *s, const wr_event *e, uint8_t how)
 {
-  uint64_t polls = how & TAKE_POLLS ? polls_of(e) : 1, ns = (uint64_t)e->ns;
-  uint64_t longest = polls > 1 ? ns / polls : ns;
-  if (!s->events++ || e->id < s->first) s->first = e->id;
-  s->bytes += e->bytes;
-  s->ns += ns;
-  s->polls += polls;
+  uint64_t polls = how & TAKE_POLLS ? polls_of(e) : 1, longest = (uint64_t)e->ns / polls;
   if (longest > s->longest) s->longest = longest;
+  s->more_calls += polls - 1;
   s->registered += e->bytes != 0;
   if (!(how & TAKE_TIMED) || !has_duration(e)) return;
   s->timed_bytes += e->bytes;
-  s->timed_ns += ns;
+  s->timed_ns += (uint64_t)e->ns;
+}
+
+static inline void add_event(call_sum *s, const wr_event *e, uint8_t how)
+{
+  uint64_t ns = (uint64_t)e->ns;
+  if (!s->events++ || e->id < s->first) s->first = e->id;
+  s->bytes += e->bytes;
+  s->ns += ns;
+  if (how & TAKE_SOME)
+    add_some(s, e, how);
+  else if (ns > s->longest)
+    s->longest = ns;
 }
 
 static weir_status keep_undecided(load *l, const wr_event *e, uint8_t how)
@@ -474,8 +487,7 @@ static weir_status keep_undecided(load *l, const wr_event *e, uint8_t how)
 static inline bool take_call(load *l, const wr_event *e, call_sum *s, bool *maybe)
 {
   int64_t end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns);
-  if (!(s->how & TAKE_NAMED) &&
-      wr_firsts_go_on(&l->firsts, s->thread, e->t->context, e->start, end))
+  if (!(s->how & TAKE_NAMED) && wr_firsts_go_on(&l->firsts, s->thread, s->context, e->start, end))
     return true;
   const wr_first_call c = first_call(e->t, e->start, e->ns);
   bool taken = wr_firsts_take(&l->firsts, &c, maybe);
@@ -483,9 +495,8 @@ static inline bool take_call(load *l, const wr_event *e, call_sum *s, bool *mayb
   return taken;
 }
 
-static weir_status take_event(void *context, const wr_event *e)
+static inline weir_status take_event(load *l, const wr_event *e)
 {
-  load *l = context;
   call_sum *s = sum_of_template(l, e->at);
   uint8_t how = s ? s->how : 0;
   bool maybe = false;
@@ -502,6 +513,23 @@ static weir_status take_event(void *context, const wr_event *e)
   }
   add_event(s, e, how);
   return WEIR_OK;
+}
+
+enum { EVENTS_AHEAD = 6 /* templates are here and there */ };
+
+static weir_status take_events(void *context, const wr_event events[], size_t count)
+{
+  load *l = context;
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < count; i++) {
+    const size_t ahead = i + EVENTS_AHEAD < count ? events[i + EVENTS_AHEAD].at : SIZE_MAX;
+    if (ahead < l->calls) {
+      __builtin_prefetch(&l->call[ahead]);
+      __builtin_prefetch(&l->call[ahead].more_calls);
+    }
+    st = take_event(l, &events[i]);
+  }
+  return st;
 }
 
 /* What blocks are of is known by their events: where that takes little memory. */
@@ -521,7 +549,7 @@ static weir_status open_template_of(load *l)
 
 static weir_status load_events(load *l, const wr_listener others[], size_t count)
 {
-  wr_listener all[WR_MODEL_LISTENERS + 2] = {{.take = take_event, .context = l}};
+  wr_listener all[WR_MODEL_LISTENERS + 2] = {{.take_some = take_events, .context = l}};
   size_t listeners = 1;
   weir_status st = open_template_of(l);
   if (!st) st = wr_wait_truth_begin(l->m, l->events, &l->waits);

@@ -9,26 +9,28 @@
 #include "reports/model/model.h"
 
 /* What is done with an event of a kind, and what was: of calls that were run, all but what their time may
- * be of. */
+ * be of. What every event needs comes first, so that it is in one or two lines of a cache. */
 typedef struct page_kind {
   int64_t context;
   uint32_t of_thread; /* wr_firsts_thread(), 0: not known yet */
   uint32_t own, wait; /* lines of the cube: its own, and of what it may have waited */
   uint32_t site;
   uint16_t lane;
-  uint8_t of, direction;
-  bool listed;                       /* it is a call */
-  bool done, first, sized;           /* done: returned success, and was run, not captured */
-  bool waits, implicit, alloc, copy; /* alloc: of device memory */
-  bool named;                        /* it may have made a context by its name */
+  uint8_t of;
+  bool listed;             /* it is a call */
+  bool done, first, sized; /* done: returned success, and was run, not captured */
+  bool waits, implicit, copy;
+  bool named; /* it may have made a context by its name */
   bool launch, registers;
   bool begins;               /* a block */
-  bool good;                 /* returned success */
   uint64_t count, bytes, ns; /* of calls that were run */
-  int64_t earliest;          /* row of one of them */
+  int64_t earliest;          /* of copies: row of one of them */
   int64_t process, thread;
   uint32_t api, stack, route; /* route: index plus 1, 0 none */
   int device;
+  uint8_t direction;
+  bool alloc; /* of device memory */
+  bool good;  /* returned success */
 } page_kind;
 
 typedef struct page_undecided {
@@ -36,7 +38,7 @@ typedef struct page_undecided {
   int64_t start, ns;
 } page_undecided;
 
-enum { EVENTS_A_LOOK = 1 << 16 };
+enum { EVENTS_A_LOOK = 1 << 16, EVENTS_AHEAD = 6 };
 
 static uint32_t direction_of(int64_t copy)
 {
@@ -264,7 +266,7 @@ static weir_status add_time(page_calls *c, page_kind *k, int64_t start, int64_t 
 static weir_status add_count(page_calls *c, page_kind *k, const wr_event *e)
 {
   k->count++, k->bytes += e->bytes;
-  if (e->id < k->earliest) k->earliest = e->id;
+  if (k->copy && e->id < k->earliest) k->earliest = e->id;
   if (k->waits || (k->registers && !e->bytes)) return WEIR_OK;
   return add_own(c, k, e->start, (page_cell){.count = 1, .bytes = k->sized ? e->bytes : 0});
 }
@@ -277,12 +279,15 @@ static weir_status add_call(page_calls *c, page_kind *k, const wr_event *e)
     return s ? s : add_time(c, k, e->start, e->ns);
   }
   k->count++, k->bytes += e->bytes, k->ns += (uint64_t)e->ns;
-  if (e->id < k->earliest) k->earliest = e->id;
-  weir_status s = k->implicit ? add_wait(c, k, e->start, e->ns) : WEIR_OK;
-  const page_cell did = {.count = 1,
-                         .bytes = k->sized ? e->bytes : 0,
-                         .host_ns = k->first || k->waits ? (uint64_t)e->ns : 0};
-  return s ? s : add_own(c, k, e->start, did);
+  if (k->copy && e->id < k->earliest) k->earliest = e->id;
+  if (k->own == PAGE_NO_LINE && (k->own = own_line(c, k)) == PAGE_NO_LINE)
+    return wr_db_out_of_memory(c->db);
+  page_cell *cell = page_cell_of(&c->cube, e->start, k->own);
+  if (!cell) return wr_db_out_of_memory(c->db);
+  cell->count++;
+  if (k->sized) cell->bytes += e->bytes;
+  if (k->first || k->waits) cell->host_ns += (uint64_t)e->ns;
+  return k->implicit ? add_wait(c, k, e->start, e->ns) : WEIR_OK;
 }
 
 /* What the calls of a kind come to for their stack and, of copies, their route. */
@@ -349,25 +354,40 @@ static weir_status add_event(page_calls *c, page_kind *k, const wr_event *e)
   return s ? s : keep_undecided(c, e->at, e->start, e->ns);
 }
 
-static weir_status take_event(void *context, const wr_event *e)
+static inline weir_status take_event(page_calls *c, const wr_event *e)
 {
-  page_calls *c = context;
   page_kind *k = &c->kind[e->at];
-  if (c->progress && ++c->events % EVENTS_A_LOOK == 0) c->progress(c->context, c->events);
   if (!k->listed) return WEIR_OK;
   weir_status s = k->begins ? wr_blocks_hear(c->blocks, e) : WEIR_OK;
   if (!s) s = add_event(c, k, e);
   if (s || !k->first) return s;
-  const page_op op = {.start = e->start,
-                      .ns = e->ns,
-                      .event = e->id,
-                      .bytes = k->launch  ? e->a
-                               : k->sized ? e->bytes
-                                          : 0,
-                      .site = k->site,
-                      .lane = k->lane,
-                      .of = k->of};
-  return page_op_add(&c->lanes, &op) ? WEIR_OK : wr_db_out_of_memory(c->db);
+  page_op *op = page_op_next(&c->lanes);
+  if (!op) return wr_db_out_of_memory(c->db);
+  op->start = e->start, op->ns = e->ns, op->event = e->id;
+  op->bytes = k->launch ? e->a : k->sized ? e->bytes : 0;
+  op->site = k->site, op->lane = k->lane, op->of = k->of;
+  return page_op_added(&c->lanes) ? WEIR_OK : wr_db_out_of_memory(c->db);
+}
+
+/* Kinds are here and there. */
+static inline void fetch_kind(const page_calls *c, const wr_event *e)
+{
+  __builtin_prefetch(&c->kind[e->at]);
+  __builtin_prefetch(&c->kind[e->at].earliest);
+}
+
+static weir_status take_events(void *context, const wr_event events[], size_t count)
+{
+  page_calls *c = context;
+  weir_status s = WEIR_OK;
+  uint64_t looks = c->events / EVENTS_A_LOOK;
+  c->events += count;
+  if (c->progress && c->events / EVENTS_A_LOOK != looks) c->progress(c->context, c->events);
+  for (size_t i = 0; !s && i < count; i++) {
+    if (i + EVENTS_AHEAD < count) fetch_kind(c, &events[i + EVENTS_AHEAD]);
+    s = take_event(c, &events[i]);
+  }
+  return s;
 }
 
 static weir_status decide(page_calls *c)
@@ -531,15 +551,17 @@ static weir_status take_work(void *context, sqlite3_stmt *q)
   int number = page_lane_of(&c->lanes, &lane);
   bool sized = work < 3;
   uint64_t kernel = work == 3 && of ? (uint64_t)sqlite3_column_int64(q, 13) : 0;
-  const page_op op = {.start = start,
-                      .ns = ns,
-                      .event = sqlite3_column_int64(q, 10),
-                      .bytes = sized ? (uint64_t)sqlite3_column_int64(q, 9) : kernel,
-                      .site = k.site,
-                      .lane = (uint16_t)number,
-                      .of = k.of};
+  page_op *op = number < 0 ? NULL : page_op_next(&c->lanes);
+  if (!op) return wr_db_out_of_memory(c->db);
+  *op = (page_op){.start = start,
+                  .ns = ns,
+                  .event = sqlite3_column_int64(q, 10),
+                  .bytes = sized ? (uint64_t)sqlite3_column_int64(q, 9) : kernel,
+                  .site = k.site,
+                  .lane = (uint16_t)number,
+                  .of = k.of};
   c->device_times = true;
-  if (number < 0 || !page_op_add(&c->lanes, &op)) return wr_db_out_of_memory(c->db);
+  if (!page_op_added(&c->lanes)) return wr_db_out_of_memory(c->db);
   return add_device_time(c, &k, of ? sqlite3_column_int64(q, 12) : start, ns);
 }
 
@@ -605,7 +627,7 @@ weir_status page_calls_begin(page_calls *c, const wr_events *calls, page_places 
 
 wr_listener page_calls_listener(page_calls *c)
 {
-  return (wr_listener){.take = take_event, .context = c};
+  return (wr_listener){.take_some = take_events, .context = c};
 }
 
 static int by_first_row(const void *left, const void *right)

@@ -458,6 +458,8 @@ static weir_status put_lanes(index_writer *w)
   return s;
 }
 
+enum { OPS_AHEAD = 16 /* those of a lane lie among those of all */ };
+
 static void put_ops(index_writer *w)
 {
   static const char *const names[] = {"lane",  "start", "duration", "class",
@@ -473,6 +475,7 @@ static void put_ops(index_writer *w)
     column[k] = page_column_new(w->p->columns, encodings[k]);
   for (size_t i = 0; sorted && i < x->ops; i++) {
     const page_op *o = &x->op[x->order[i]];
+    if (i + OPS_AHEAD < x->ops) __builtin_prefetch(&x->op[x->order[i + OPS_AHEAD]]);
     bool launch = o->of == PAGE_LAUNCH || o->of == PAGE_GRAPH;
     const int64_t values[] = {o->lane,
                               o->start,

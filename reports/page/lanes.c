@@ -121,6 +121,11 @@ static bool drop_short_ops(page_lanes *x)
   return true;
 }
 
+bool page_op_make_room(page_lanes *x)
+{
+  return wr_grow(&x->op, &x->op_capacity, x->ops + 1, sizeof(*x->op));
+}
+
 /* What is shorter than all of as many as are kept is lost at once. */
 static inline bool keep_op(page_lanes *x, const page_op *op)
 {
@@ -128,23 +133,20 @@ static inline bool keep_op(page_lanes *x, const page_op *op)
     if (op->ns >= x->shortest_ns) x->shortest_ns = op->ns + 1;
     return true;
   }
-  if (x->ops == x->op_capacity && !wr_grow(&x->op, &x->op_capacity, x->ops + 1, sizeof(*x->op)))
-    return false;
-  const page_op *before = x->ops ? &x->op[x->ops - 1] : op;
+  const page_op *before = x->ops ? op - 1 : op;
   x->disordered |=
       op->start < before->start || (op->start == before->start && op->event < before->event);
-  x->op[x->ops++] = *op;
-  return x->ops < MOST_OPS || drop_short_ops(x);
+  return ++x->ops < MOST_OPS || drop_short_ops(x);
 }
 
-bool page_op_add(page_lanes *x, const page_op *op)
+bool page_op_added(page_lanes *x)
 {
-  page_op o = *op;
-  if (o.start < 0) o.start = 0;
-  int64_t end = o.ns > INT64_MAX - o.start ? INT64_MAX : o.start + o.ns, width = x->bins.width_ns;
-  int64_t run = (int64_t)x->bins.count * width;
-  int64_t from = o.start < run ? o.start : run, to = end < run ? end : run;
-  struct page_lane_bin *bin = x->lane[o.lane].bin;
+  page_op *op = &x->op[x->ops];
+  if (op->start < 0) op->start = 0;
+  int64_t end = op->ns > INT64_MAX - op->start ? INT64_MAX : op->start + op->ns;
+  int64_t width = x->bins.width_ns, run = (int64_t)x->bins.count * width;
+  int64_t from = op->start < run ? op->start : run, to = end < run ? end : run;
+  struct page_lane_bin *bin = x->lane[op->lane].bin;
   uint32_t first = page_bin_again(&x->bins, &x->near, from);
   uint32_t last = to < x->near.until ? first : page_bin_of(&x->bins, to);
   x->all_ops++;
@@ -156,7 +158,7 @@ bool page_op_add(page_lanes *x, const page_op *op)
     bin[last].busy_ns += (uint64_t)(to - (int64_t)last * width);
     bin[first + 1].whole++, bin[last].whole--;
   }
-  return keep_op(x, &o);
+  return keep_op(x, op);
 }
 
 /* Sums of bins that an operation fills are made of `whole`, once, before bins are put together. */

@@ -51,8 +51,16 @@ typedef struct page_lanes {
 /* The lane of a thread, or of a stream; -1: out of memory. `lane->bin` does not count. */
 int page_lane_of(page_lanes *x, const page_lane *lane);
 
+/* Room for an operation, which page_op_added() takes once it is filled. NULL: out of memory. */
+bool page_op_make_room(page_lanes *x);
+
+static inline page_op *page_op_next(page_lanes *x)
+{
+  return x->ops < x->op_capacity || page_op_make_room(x) ? &x->op[x->ops] : NULL;
+}
+
 /* False: out of memory. */
-bool page_op_add(page_lanes *x, const page_op *op);
+bool page_op_added(page_lanes *x);
 
 /* Until the sums' bins are as wide. */
 void page_lanes_fold(page_lanes *x, const page_bins *bins);
