@@ -389,15 +389,17 @@ _Static_assert(sizeof(device_operation) == 64, "an operation is one slot");
 /* What became of the hash of a copy: identifier, value, name in traces. Append only. */
 #define WEIR_HASH_OUTCOME_MAP(X)                                                                   \
   X(HASHED, 1, "hashed")                                                                           \
-  X(PENDING, 2, "pending")         /* another record with its number will give its end */          \
-  X(TOO_LONG, 3, "too_long")       /* longer than the user wants hashed */                         \
-  X(UNREADABLE, 4, "unreadable")   /* the memory could not be read */                              \
-  X(SHAPE, 5, "shape")             /* of three dimensions */                                       \
-  X(UNORDERED, 6, "unordered")     /* pending work may write the memory */                         \
-  X(UNSEEN, 7, "end_unseen")       /* the program may learn its end in a way not watched */        \
-  X(OVERWRITTEN, 8, "overwritten") /* written again before its end was seen */                     \
-  X(GONE, 9, "memory_gone")        /* freed before its end was seen */                             \
-  X(TOO_MANY, 10, "too_many")      /* more copies were under way than are kept */
+  X(PENDING, 2, "pending")          /* another record with its number will give its end */         \
+  X(TOO_LONG, 3, "too_long")        /* longer than the user wants hashed */                        \
+  X(UNREADABLE, 4, "unreadable")    /* the memory could not be read */                             \
+  X(SHAPE, 5, "shape")              /* of three dimensions */                                      \
+  X(UNORDERED, 6, "unordered")      /* pending work may write the memory */                        \
+  X(UNSEEN, 7, "end_unseen")        /* the program may learn its end in a way not watched */       \
+  X(OVERWRITTEN, 8, "overwritten")  /* written again before its end was seen */                    \
+  X(GONE, 9, "memory_gone")         /* freed before its end was seen */                            \
+  X(TOO_MANY, 10, "too_many")       /* more copies were under way than are kept */                 \
+  X(SLOW_MEMORY, 11, "slow_memory") /* write-combined or managed: not worth reading */             \
+  X(LEFT, 12, "left") /* by --hash=auto: some pieces of a large one are as none before it */
 
 typedef enum hash_outcome {
 #define WEIR_HASH_OUTCOME_ENUM(id, value, name) WEIR_HASH_##id = value,

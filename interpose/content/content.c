@@ -8,7 +8,11 @@
  * its hash, or why there is none. The time that this takes is in the record, and in no event: a
  * call's own ends before it.
  *
- * With --hash=auto only some copies are hashed (sample.h), and the others have no record.
+ * With --hash=auto, the default, only some copies are hashed (sample.h), and most others are not
+ * even looked at (record/copy_sites.h): they have no record.
+ *
+ * Memory that would be slow to read, or whose reading the program would notice, is not hashed:
+ * write-combined, and managed memory.
  *
  * Not seen are kernels that write page-locked memory while a copy from it is under way, and host
  * threads that do. */
@@ -23,13 +27,14 @@
 #include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/record/context.h"
-#include "interpose/record/copy_args.h"
+#include "interpose/record/captures.h"
+#include "interpose/record/copy_sites.h"
 
 enum { DEFAULT_MEBIBYTES = 64, LEAST_BYTES = 64 };
 
 static uint64_t most_bytes; /* of a copy that is hashed */
-static uint8_t
-    writers[WEIR_SPOOL_MAX_APIS / 8]; /* functions after which streams write host memory */
+/* Functions after which streams write memory of the host. */
+static uint8_t writers[WEIR_SPOOL_MAX_APIS / 8];
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -46,19 +51,23 @@ void content_write(thread_state *t, uint64_t number, uint64_t start, hash_outcom
   (void)spool_writer_extended(&t->writer, WEIR_EV_COPY_HASH, &head, info, sizeof *info);
 }
 
-void content_hash(thread_state *t, uint64_t number, uint64_t start, const content_region *region,
-                  uint64_t dst, uint64_t src, unsigned site)
+void content_hash(thread_state *t, const content_copy *copy, const content_region *region)
 {
   uint64_t from = clock_ticks();
   content_digest d = {0};
+  copy_hash_info info = {.dst = copy->dst, .src = copy->src};
+  if (copy->print && !sample_print_repeats(copy->site, region)) {
+    info.ticks = clock_ticks() - from;
+    content_write(t, copy->number, copy->start, WEIR_HASH_LEFT, &info, false);
+    return;
+  }
   bool good = content_digest_of(region, &d);
-  const copy_hash_info info = {.hash = {d.hash[0], d.hash[1]},
-                               .bytes = good ? region->width * region->height : 0,
-                               .ticks = clock_ticks() - from,
-                               .dst = dst,
-                               .src = src};
-  content_write(t, number, start, good ? WEIR_HASH_HASHED : WEIR_HASH_UNREADABLE, &info, d.uniform);
-  if (good) sample_hashed(site, info.bytes, &d);
+  info.hash[0] = d.hash[0], info.hash[1] = d.hash[1];
+  info.bytes = good ? region->width * region->height : 0;
+  info.ticks = clock_ticks() - from;
+  content_write(t, copy->number, copy->start, good ? WEIR_HASH_HASHED : WEIR_HASH_UNREADABLE, &info,
+                d.uniform);
+  if (good) sample_hashed(copy->site, region, &d);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -66,15 +75,30 @@ void content_hash(thread_state *t, uint64_t number, uint64_t start, const conten
 typedef struct host_end {
   content_region region;
   bool pinned; /* page-locked: the copy may go on after the call */
+  bool slow;   /* to read, or it would be moved by that */
 } host_end;
 
-/* What the address is by the driver's word: the map does not know all. 0: CUDA does not know it. */
-static CUmemorytype driver_memory_type(uint64_t at)
+/* What the address is by the driver's word: the map does not know all. */
+static unsigned driver_memory_kind(uint64_t at)
 {
   PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   CUmemorytype type = 0;
-  if (!ask) return CU_MEMORYTYPE_DEVICE;
-  return ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) == CUDA_SUCCESS ? type : 0;
+  if (!ask) return WEIR_MEM_UNKNOWN;
+  if (ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS || !type)
+    return WEIR_MEM_PAGEABLE; /* CUDA does not know it */
+  return type == CU_MEMORYTYPE_HOST ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE;
+}
+
+/* Whether reading the memory would take long, or move it. Else `mapped` is whether the driver has
+ * mapped it for the program, which it has not where the program's own memory was registered. */
+static bool is_slow_memory(uint64_t at, unsigned mem, bool *mapped)
+{
+  PFN_cuMemHostGetFlags_v2030 ask = WEIR_HELPER(cuMemHostGetFlags);
+  unsigned flags = 0;
+  if (mem != WEIR_MEM_PINNED || !ask || !capture_step_begin()) return true;
+  *mapped = ask(&flags, (void *)(uintptr_t)at) == CUDA_SUCCESS;
+  capture_step_end();
+  return *mapped && flags & CU_MEMHOSTALLOC_WRITECOMBINED;
 }
 
 static host_end host_end_of(const event_fields *e, const copy_args *a)
@@ -82,11 +106,13 @@ static host_end host_end_of(const event_fields *e, const copy_args *a)
   bool to_device = event_get_copy_kind(e) == WEIR_COPY_HTOD;
   uint64_t at = to_device ? a->src + a->src_offset : a->dst + a->dst_offset;
   uint64_t pitch = to_device ? a->src_pitch : a->dst_pitch;
-  host_end h = {.region = {at, a->width, a->height, pitch}};
+  host_end h = {.region = {.at = at, .width = a->width, .height = a->height, .pitch = pitch}};
   if (pitch < a->width) h.region.pitch = a->width;
   if (a->height == 1) h.region.pitch = a->width;
   unsigned mem = to_device ? e->mem >> 4 : e->mem & 15;
-  h.pinned = e->flags & WEIR_EVF_ASYNC && (mem == WEIR_MEM_PINNED || driver_memory_type(at) != 0);
+  if (mem == WEIR_MEM_PAGEABLE) mem = driver_memory_kind(at);
+  h.pinned = e->flags & WEIR_EVF_ASYNC && mem != WEIR_MEM_PAGEABLE;
+  h.slow = mem != WEIR_MEM_PAGEABLE && is_slow_memory(at, mem, &h.region.mapped);
   return h;
 }
 
@@ -96,37 +122,65 @@ static void explain(const hook_call *c, const event_fields *e, hash_outcome why)
   content_write(c->thread, 0, c->start, why, &info, false);
 }
 
-static void hash_copy(const hook_call *c, const event_fields *e, const copy_args *a)
+/* Bytes of the host from the copy's destination on that it may write. */
+static uint64_t written_span(const event_fields *e, const copy_args *a)
 {
-  host_end h = host_end_of(e, a);
-  unsigned site = sample_site(c, e);
-  bool taken = sample_takes(site, e->bytes);
-  if (event_get_copy_kind(e) == WEIR_COPY_DTOH && h.pinned) {
-    pending_copy(c, e, &h.region, site, taken);
-  } else if (!taken) {
-    return;
-  } else if (event_get_copy_kind(e) == WEIR_COPY_HTOD && h.pinned && pending_may_write(&h.region)) {
-    explain(c, e, WEIR_HASH_UNORDERED);
-  } else {
-    content_hash(c->thread, 0, c->start, &h.region, e->a, e->b, site);
-  }
+  uint64_t pitch = a->dst_pitch > a->width ? a->dst_pitch : a->width;
+  uint64_t rows = a->dst_rows > a->height ? a->dst_rows : a->height;
+  uint64_t span = a->dst_offset + rows * a->depth * pitch;
+  return span > e->bytes ? span : e->bytes;
 }
 
-static void watch_copy(const hook_call *c, const event_fields *e, const copy_args *a)
+/* Returns whether the copy needs no more attention: it does not write memory of the host later, or
+ * it is known when it has. */
+static bool hash_copy(const hook_call *c, const event_fields *e, const copy_args *a, unsigned site,
+                      bool print)
 {
-  if (c->status || !e->bytes || e->flags & WEIR_EVF_CAPTURE) return;
-  if (e->flags & WEIR_EVF_IMPLICIT_SYNC) pending_waited(c, e);
-  if (event_get_copy_kind(e) == WEIR_COPY_DTOH || event_get_copy_kind(e) == WEIR_COPY_HTOH) {
-    uint64_t rows = a->height * a->depth, pitch = a->dst_pitch > a->width ? a->dst_pitch : a->width;
-    pending_drop_region(c->thread, e->a + a->dst_offset, rows * pitch, WEIR_HASH_OVERWRITTEN);
+  host_end h = host_end_of(e, a);
+  bool back = event_get_copy_kind(e) == WEIR_COPY_DTOH;
+  if (h.slow) {
+    explain(c, e, WEIR_HASH_SLOW_MEMORY);
+    return !back;
   }
-  if (event_get_copy_kind(e) != WEIR_COPY_DTOH && event_get_copy_kind(e) != WEIR_COPY_HTOD) return;
-  if (e->bytes > most_bytes)
-    explain(c, e, WEIR_HASH_TOO_LONG);
-  else if (a->dimensions > 2 || a->elements)
-    explain(c, e, WEIR_HASH_SHAPE);
-  else
-    hash_copy(c, e, a);
+  if (back && h.pinned) return pending_copy(c, e, &h.region, site, print);
+  if (h.pinned && pending_may_write(&h.region)) {
+    explain(c, e, WEIR_HASH_UNORDERED);
+  } else {
+    const content_copy copy = {0, c->start, e->a, e->b, site, print};
+    content_hash(c->thread, &copy, &h.region);
+  }
+  return true;
+}
+
+static bool can_be_hashed(const event_fields *e, const copy_args *a, hash_outcome *why)
+{
+  *why = e->bytes > most_bytes ? WEIR_HASH_TOO_LONG : WEIR_HASH_SHAPE;
+  return e->bytes <= most_bytes && a->dimensions < 3 && !a->elements;
+}
+
+/* Work that is under way may end with it, or be overwritten by it. */
+static void watch_pending(const hook_call *c, const event_fields *e, const copy_args *a)
+{
+  if (e->flags & WEIR_EVF_IMPLICIT_SYNC) pending_waited(c, e);
+  if (event_get_copy_kind(e) == WEIR_COPY_DTOH || event_get_copy_kind(e) == WEIR_COPY_HTOH)
+    pending_drop_region(c->thread, e->a, written_span(e, a), WEIR_HASH_OVERWRITTEN);
+  if (e->stream == WEIR_STREAM_LEGACY) pending_linked(false);
+}
+
+static void watch_copy(const hook_call *c, const event_fields *e, const copy_args *a, unsigned site)
+{
+  bool ended = false;
+  hash_outcome why = WEIR_HASH_SHAPE;
+  if (c->status || !e->bytes || e->flags & WEIR_EVF_CAPTURE) return;
+  watch_pending(c, e, a);
+  if (copy_crosses(e) && can_be_hashed(e, a, &why)) {
+    sample_choice choice = sample_choose(site, e->bytes, c->end);
+    if (choice != SAMPLE_LEAVE) ended = hash_copy(c, e, a, site, choice == SAMPLE_PRINT);
+  } else if (copy_crosses(e)) {
+    sample_give_up(site);
+    if (!sample_is_on()) explain(c, e, why);
+  }
+  if (!ended && copy_writes_later(e)) copy_goes_unseen(site, e->a, written_span(e, a));
 }
 
 /* ---- everything else ------------------------------------------------------------------------- */
@@ -164,12 +218,10 @@ static void watch_other(const hook_call *c, const event_fields *e)
   }
 }
 
-static void watch_event(const hook_call *c, const event_fields *e, const copy_args *copy)
+static void watch_event(const hook_call *c, const event_fields *e)
 {
   if (c->status) return;
-  if (e->kind == WEIR_EV_COPY)
-    watch_copy(c, e, copy);
-  else if (e->kind == WEIR_EV_SYNC)
+  if (e->kind == WEIR_EV_SYNC)
     watch_wait(c, e);
   else
     watch_other(c, e);
@@ -188,28 +240,41 @@ static void mark_writers(void)
     const char *name = info && info->name ? info->name : "";
     name += !strncmp(name, "cuda", 4) ? 4 : !strncmp(name, "cu", 2) ? 2 : 0;
     for (unsigned n = 0; n < sizeof names / sizeof *names; n++)
-      if (!strncmp(name, names[n], strlen(names[n]))) writers[i / 8] |= (uint8_t)(1u << i % 8);
+      if (!strncmp(name, names[n], strlen(names[n]))) {
+        writers[i / 8] |= (uint8_t)(1u << i % 8);
+        event_watch_api((uint16_t)i);
+      }
   }
+}
+
+/* What WEIR_HASH has; false: nothing is hashed. */
+static bool read_option(const char *text)
+{
+  bool on = false;
+  if (!text || !strcmp(text, "auto")) {
+    sample_start();
+    return true;
+  }
+  if (option_bool(&on, "WEIR_HASH", text) == WEIR_OK) return on;
+  weir_status st = option_size(&most_bytes, "WEIR_HASH", text, LEAST_BYTES);
+  process_bad_option("WEIR_HASH", st);
+  return st == WEIR_OK;
 }
 
 static void start_hashing(void)
 {
-  const char *text = getenv("WEIR_HASH");
-  bool on = false;
-  if (!text) return;
   most_bytes = (uint64_t)DEFAULT_MEBIBYTES << 20;
-  if (!strcmp(text, "auto")) {
-    sample_start();
-    on = true;
-  } else if (option_bool(&on, "WEIR_HASH", text) != WEIR_OK) {
-    weir_status st = option_size(&most_bytes, "WEIR_HASH", text, LEAST_BYTES);
-    process_bad_option("WEIR_HASH", st);
-    on = st == WEIR_OK;
-  }
-  if (!on) return;
+  if (process_unrecorded || !read_option(getenv("WEIR_HASH"))) return;
   mark_writers();
-  atomic_store_explicit(&event_watched_by, watch_event, memory_order_release);
+  event_watched_by = watch_event;
+  copies_watched_by = watch_copy;
 }
 
-static const process_part part = {.start = start_hashing, .forked = pending_forked};
+static void forget_parent(void)
+{
+  pending_forked();
+  content_reading_forked();
+}
+
+static const process_part part = {.start = start_hashing, .forked = forget_parent};
 PROCESS_PART(part);

@@ -11,8 +11,16 @@
 void content_write(thread_state *t, uint64_t number, uint64_t start, hash_outcome outcome,
                    const copy_hash_info *info, bool uniform);
 
-/* Hashes the region and writes the record. `site`: the copy's (sample.h). */
-void content_hash(thread_state *t, uint64_t number, uint64_t start, const content_region *region,
-                  uint64_t dst, uint64_t src, unsigned site);
+/* A copy that is to be hashed. */
+typedef struct content_copy {
+  uint64_t number;   /* as above, the next too */
+  uint64_t start;    /* ticks */
+  uint64_t dst, src; /* addresses, as in its event */
+  unsigned site;     /* record/copy_sites.h */
+  bool print;        /* only if a print of it was seen before (sample.h) */
+} content_copy;
+
+/* Hashes the region and writes the record. */
+void content_hash(thread_state *t, const content_copy *copy, const content_region *region);
 
 #endif

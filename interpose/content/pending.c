@@ -5,13 +5,14 @@
 #include "core/base/fork.h"
 #include "interpose/record/captures.h"
 #include "interpose/record/context.h"
+#include "interpose/record/copy_sites.h"
 
 enum { MOST_WORK = 1024, EVENT_OBJECTS = 4096 };
 
 typedef struct pending_work {
-  uint64_t number;       /* of a copy: that it was announced as, if it is hashed; 0: a writer */
-  unsigned site;         /* of a copy (sample.h) */
-  bool unhashed;         /* a copy that writes its region, and is not hashed */
+  uint64_t number;       /* of a copy: that it was announced as; 0: a writer */
+  unsigned site;         /* of a copy (record/copy_sites.h) */
+  bool print;            /* of a copy: as content_hash() has it */
   content_region region; /* of a copy */
   uint64_t dst, src;     /* as in its event */
   uint64_t stream;
@@ -53,31 +54,47 @@ static bool is_idle(void)
   return atomic_load_explicit(&pending.count, memory_order_acquire) == 0;
 }
 
+static uint64_t span_of(const content_region *r)
+{
+  return (r->height - 1) * r->pitch + r->width;
+}
+
 static bool overlaps(const content_region *r, uint64_t at, uint64_t bytes)
 {
-  uint64_t span = (r->height - 1) * r->pitch + r->width;
-  return r->at < at + bytes && at < r->at + span;
+  return r->at < at + bytes && at < r->at + span_of(r);
+}
+
+static void set_count(unsigned count)
+{
+  atomic_store_explicit(&pending.count, count, memory_order_release);
+  atomic_store_explicit(&event_watch_all, count, memory_order_relaxed);
 }
 
 static void forget_pending(unsigned i)
 {
   unsigned last = atomic_load_explicit(&pending.count, memory_order_relaxed) - 1;
   work[i] = work[last];
-  atomic_store_explicit(&pending.count, last, memory_order_release);
+  set_count(last);
 }
 
-/* A copy that will not be hashed. */
+/* A copy that will not be hashed, and may still be under way. */
 static void give_up_hash(thread_state *t, unsigned i, hash_outcome why)
 {
-  const copy_hash_info info = {.dst = work[i].dst, .src = work[i].src};
-  if (work[i].number && !work[i].unhashed) content_write(t, work[i].number, 0, why, &info, false);
+  const pending_work *p = &work[i];
+  const copy_hash_info info = {.dst = p->dst, .src = p->src};
+  if (p->number) content_write(t, p->number, 0, why, &info, false);
+  if (p->number && why != WEIR_HASH_GONE)
+    copy_goes_unseen(p->site, p->region.at, span_of(&p->region));
   forget_pending(i);
 }
 
 static void end_work(thread_state *t, unsigned i)
 {
   const pending_work *p = &work[i];
-  if (p->number && !p->unhashed) content_hash(t, p->number, 0, &p->region, p->dst, p->src, p->site);
+  if (p->number) {
+    const content_copy copy = {p->number, 0, p->dst, p->src, p->site, p->print};
+    content_hash(t, &copy, &p->region);
+  }
   forget_pending(i);
 }
 
@@ -112,28 +129,39 @@ static bool add_pending_work(const hook_call *c, const event_fields *e, pending_
   w.context = stream_context(e);
   w.apart = stream_is_apart(e->stream);
   work[at] = w;
-  atomic_store_explicit(&pending.count, at + 1, memory_order_release);
+  set_count(at + 1);
   return true;
 }
 
-void pending_copy(const hook_call *c, const event_fields *e, const content_region *region,
-                  unsigned site, bool hashed)
+bool pending_copy(const hook_call *c, const event_fields *e, const content_region *region,
+                  unsigned site, bool print)
 {
   const copy_hash_info info = {.dst = e->a, .src = e->b};
   pthread_mutex_lock(&pending.lock);
   pending_work w = {.number = pending.numbers + 1,
                     .site = site,
-                    .unhashed = !hashed,
+                    .print = print,
                     .region = *region,
                     .dst = e->a,
                     .src = e->b};
   bool kept = add_pending_work(c, e, w);
   if (kept) pending.numbers++;
-  if (!kept && !hashed) pending.overflowed = true;
   pthread_mutex_unlock(&pending.lock);
-  if (!hashed) return;
   content_write(c->thread, kept ? w.number : 0, c->start,
                 kept ? WEIR_HASH_PENDING : WEIR_HASH_TOO_MANY, &info, false);
+  return kept;
+}
+
+/* The writer of the event's stream that is kept; NULL: none. */
+static pending_work *writer_in_stream(const hook_call *c, const event_fields *e)
+{
+  bool relative = e->stream <= WEIR_STREAM_PER_THREAD;
+  for (unsigned i = atomic_load(&pending.count); i-- > 0;) {
+    pending_work *p = &work[i];
+    if (p->number || p->stream != e->stream) continue;
+    if (!relative || (p->thread == c->thread && p->context == e->context)) return p;
+  }
+  return NULL;
 }
 
 /* What it writes is not known, so no copy's memory is known to stay as the copy leaves it. */
@@ -142,15 +170,19 @@ void pending_writer(const hook_call *c, const event_fields *e)
   pthread_mutex_lock(&pending.lock);
   for (unsigned i = atomic_load(&pending.count); i-- > 0;)
     if (work[i].number) give_up_hash(c->thread, i, WEIR_HASH_UNORDERED);
-  if (!add_pending_work(c, e, (pending_work){.number = 0})) pending.overflowed = true;
+  pending_work *before = writer_in_stream(c, e);
+  if (before)
+    before->order = ++pending.order;
+  else if (!add_pending_work(c, e, (pending_work){.number = 0}))
+    pending.overflowed = true;
   pthread_mutex_unlock(&pending.lock);
 }
 
 bool pending_may_write(const content_region *region)
 {
-  uint64_t span = (region->height - 1) * region->pitch + region->width;
+  uint64_t span = span_of(region);
   pthread_mutex_lock(&pending.lock);
-  bool may = pending.overflowed;
+  bool may = pending.overflowed || copy_unseen_may_write(region->at, span);
   for (unsigned i = atomic_load(&pending.count); !may && i-- > 0;)
     may = !work[i].number || overlaps(&work[i].region, region->at, span);
   pthread_mutex_unlock(&pending.lock);
@@ -282,6 +314,6 @@ void pending_waited(const hook_call *c, const event_fields *e)
 void pending_forked(void)
 {
   lock_reset(&pending.lock);
-  atomic_store(&pending.count, 0);
+  set_count(0);
   pending.overflowed = false;
 }

@@ -1,8 +1,9 @@
 /* pending.h: work in streams whose end is not known yet, and of which a wait shows the end.
  *
- * Two sorts of work are kept: copies into page-locked memory of the host, which are hashed when
- * their end is known, and *writers*, which may write any memory of the host (functions that streams
- * call, graphs): while one is under way the source of an asynchronous copy may still change. A wait
+ * Two sorts of work are kept: copies into page-locked memory of the host that are hashed when their
+ * end is known, and *writers*, which may write any memory of the host (functions that streams
+ * call, graphs): while one is under way the source of an asynchronous copy may still change. Of a
+ * stream's writers the last is kept. While there is any work, all events are shown. A wait
  * *covers* work whose stream it waits for. It may cover more (a stream that waited for an event
  * of another; the legacy stream): then the driver is asked whether the other stream has ended all
  * its work, and where it has not, the copy is given up, since the program may know its end, and use
@@ -16,16 +17,16 @@
 #include "interpose/content/content.h"
 #include "interpose/record/event_fill.h"
 
-/* A copy into `region`, whose event is to come: announced, or the record has the reason why it is
- * not kept. `site`: its (sample.h). Not `hashed`: it is known as what writes the region until its
- * end, and no more. */
-void pending_copy(const hook_call *c, const event_fields *e, const content_region *region,
-                  unsigned site, bool hashed);
+/* A copy into `region`, whose event is to come and which is to be hashed: announced, or the record
+ * has the reason why it is not kept. False: it is not kept. `site`: its (record/copy_sites.h);
+ * `print`: as content_hash() has it. */
+bool pending_copy(const hook_call *c, const event_fields *e, const content_region *region,
+                  unsigned site, bool print);
 
 /* Work that may write memory of the host was put into the event's stream. */
 void pending_writer(const hook_call *c, const event_fields *e);
 
-/* Whether anything that is under way may write the region. */
+/* Whether anything that is under way may write the region, as far as it is kept here. */
 bool pending_may_write(const content_region *region);
 
 /* The memory is written by something else, or is gone. */

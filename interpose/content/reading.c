@@ -2,10 +2,12 @@
 #define XXH_INLINE_ALL
 #include "interpose/content/reading.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -21,6 +23,7 @@ typedef struct content_reader {
   size_t room;         /* bytes of the piece */
   int slot;            /* of `pieces`, -1: none */
   int file;            /* in memory, -1: not needed so far */
+  bool mapped;         /* as of the region */
   bool begun, uniform; /* a byte was read; all were equal to `first` */
   unsigned char first;
   XXH3_state_t *state;
@@ -42,23 +45,49 @@ static void take_piece(content_reader *r, unsigned char *small)
 static void end_reader(content_reader *r)
 {
   if (r->slot >= 0) atomic_store_explicit(&pieces_taken[r->slot], false, memory_order_release);
-  if (r->file >= 0) close(r->file);
+  if (r->file >= 0) (void)syscall(SYS_close, r->file);
+}
+
+void content_reading_forked(void)
+{
+  for (int i = 0; i < PIECES; i++)
+    atomic_store_explicit(&pieces_taken[i], false, memory_order_relaxed);
 }
 
 /* The kernel copies from the address as from any buffer of a write, whoever has mapped it. */
 static bool read_by_file(content_reader *r, uint64_t at, size_t bytes)
 {
-  if (r->file < 0) r->file = memfd_create("weir", MFD_CLOEXEC);
+  if (r->file < 0) r->file = (int)syscall(SYS_memfd_create, "weir", MFD_CLOEXEC);
   if (r->file < 0) return false;
-  ssize_t went = pwrite(r->file, (const void *)(uintptr_t)at, bytes, 0);
-  return went == (ssize_t)bytes && pread(r->file, r->piece, bytes, 0) == went;
+  long went = syscall(SYS_pwrite64, r->file, at, bytes, 0L);
+  return went == (long)bytes && syscall(SYS_pread64, r->file, r->piece, bytes, 0L) == went;
 }
 
 static bool read_copied_piece(content_reader *r, uint64_t at, size_t bytes)
 {
   struct iovec to = {r->piece, bytes}, from = {(void *)(uintptr_t)at, bytes};
-  if (r->file < 0 && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)bytes) return true;
+  if (r->file < 0) {
+    long went = syscall(SYS_process_vm_readv, (long)getpid(), &to, 1L, &from, 1L, 0L);
+    if (went == (long)bytes) return true;
+    if (!r->mapped && (went >= 0 || errno == EFAULT)) return false;
+  }
   return read_by_file(r, at, bytes);
+}
+
+static bool is_uniform(const unsigned char *piece, size_t bytes, unsigned char byte)
+{
+  const uint64_t all = byte * UINT64_C(0x0101010101010101);
+  size_t i = 0;
+  for (; i + 64 <= bytes; i += 64) {
+    uint64_t word[8], other = 0;
+    memcpy(word, piece + i, sizeof word);
+    for (int n = 0; n < 8; n++)
+      other |= word[n] ^ all;
+    if (other) return false;
+  }
+  for (; i < bytes; i++)
+    if (piece[i] != byte) return false;
+  return true;
 }
 
 static void look_at_piece(content_reader *r, size_t bytes)
@@ -68,7 +97,7 @@ static void look_at_piece(content_reader *r, size_t bytes)
     r->begun = r->uniform = true;
     r->first = piece[0];
   }
-  if (r->uniform) r->uniform = piece[0] == r->first && !memcmp(piece, piece + 1, bytes - 1);
+  if (r->uniform) r->uniform = is_uniform(piece, bytes, r->first);
   (void)XXH3_128bits_update(r->state, piece, bytes);
 }
 
@@ -84,18 +113,25 @@ static bool hash_row(content_reader *r, uint64_t at, uint64_t bytes)
   return true;
 }
 
+static void begin_reader(content_reader *r, const content_region *region, XXH3_state_t *state,
+                         unsigned char *small)
+{
+  *r = (content_reader){.file = -1, .mapped = region->mapped, .state = state};
+  XXH3_INITSTATE(state);
+  (void)XXH3_128bits_reset(state);
+  take_piece(r, small);
+}
+
 bool content_digest_of(const content_region *region, content_digest *out)
 {
   unsigned char small[SMALL_PIECE_BYTES];
   _Alignas(64) XXH3_state_t state;
-  content_reader r = {.file = -1, .state = &state};
+  content_reader r;
   bool whole = region->height == 1 || region->pitch == region->width;
   uint64_t rows = whole ? 1 : region->height;
   uint64_t width = whole ? region->width * region->height : region->width;
   bool good = true;
-  XXH3_INITSTATE(&state);
-  (void)XXH3_128bits_reset(&state);
-  take_piece(&r, small);
+  begin_reader(&r, region, &state, small);
   for (uint64_t i = 0; good && i < rows; i++)
     good = hash_row(&r, region->at + i * region->pitch, width);
   end_reader(&r);
@@ -103,4 +139,32 @@ bool content_digest_of(const content_region *region, content_digest *out)
   XXH128_hash_t h = XXH3_128bits_digest(&state);
   *out = (content_digest){{h.low64, h.high64}, r.uniform};
   return true;
+}
+
+/* A piece ends with its row. */
+static bool hash_piece(content_reader *r, const content_region *region, uint64_t from,
+                       uint64_t most)
+{
+  uint64_t row = from / region->width, column = from % region->width;
+  uint64_t left = region->width - column;
+  return hash_row(r, region->at + row * region->pitch + column, left < most ? left : most);
+}
+
+bool content_print_of(const content_region *region, uint64_t *out)
+{
+  enum { MOST = CONTENT_PRINT_BYTES / CONTENT_PRINT_PIECES };
+  unsigned char small[SMALL_PIECE_BYTES];
+  _Alignas(64) XXH3_state_t state;
+  content_reader r;
+  uint64_t bytes = region->width * region->height;
+  uint64_t last = bytes < MOST ? bytes : MOST; /* bytes of the last piece */
+  if (region->width < last) last = region->width;
+  bool good = true;
+  begin_reader(&r, region, &state, small);
+  for (uint64_t i = 0; good && i < CONTENT_PRINT_PIECES; i++)
+    good = hash_piece(&r, region, (bytes - last) / (CONTENT_PRINT_PIECES - 1) * i, MOST);
+  if (good) good = hash_piece(&r, region, bytes - last, MOST);
+  end_reader(&r);
+  if (good) *out = XXH3_128bits_digest(&state).low64;
+  return good;
 }

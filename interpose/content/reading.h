@@ -6,7 +6,10 @@
  * device's. So the kernel reads it (process_vm_readv), a piece at a time, at three quarters of the
  * speed of loads, and what it cannot read is written to the trace as unreadable. Page-locked
  * memory that the driver has mapped may be closed to that call; it goes through a file in memory,
- * which lives as long as one hash takes. */
+ * which lives as long as one hash takes, and so does all memory where that call is forbidden.
+ *
+ * System calls are made as such: a sanitizer looks at the arguments of the C library's functions,
+ * and would take the reading for the program's own. */
 #ifndef WEIR_INTERPOSE_READING_H
 #define WEIR_INTERPOSE_READING_H
 
@@ -17,7 +20,11 @@ typedef struct content_region {
   uint64_t at;            /* address of the first byte */
   uint64_t width, height; /* bytes a row, rows */
   uint64_t pitch;         /* bytes from row to row */
+  bool mapped;            /* the driver has mapped it for the program */
 } content_region;
+
+/* Bytes of the pieces that a print is of. */
+enum { CONTENT_PRINT_PIECES = 16, CONTENT_PRINT_BYTES = CONTENT_PRINT_PIECES << 12 };
 
 typedef struct content_digest {
   uint64_t hash[2]; /* low, high */
@@ -26,5 +33,12 @@ typedef struct content_digest {
 
 /* False: some of it cannot be read. Rows are hashed as if they lay one after the other. */
 bool content_digest_of(const content_region *region, content_digest *out);
+
+/* A hash of pieces that are spread over the region, its first bytes and its last among them. False
+ * as above. */
+bool content_print_of(const content_region *region, uint64_t *out);
+
+/* In a forked child: no other thread is reading. */
+void content_reading_forked(void);
 
 #endif

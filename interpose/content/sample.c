@@ -3,17 +3,30 @@
 #include "interpose/content/sample.h"
 
 #include <stdatomic.h>
+#include "core/base/clock.h"
+#include "interpose/record/copy_sites.h"
 
 enum {
-  SITES = 1 << 10,
   SEEN = 1 << 12,
   FIRST = 16, /* that a site has to pay with before anything repeats */
   DEAR = 5    /* that a copy costs at most: one, and one a MiB */
 };
 
+#define MIB          (UINT64_C(1) << 20)
+#define LARGE        MIB                 /* bytes: a copy of more is hashed if its print was seen */
+#define HASH_BYTES   8192                /* that a hash counts beyond what it reads */
+#define RATE         (16 * MIB)          /* bytes a second by which the allowance grows, */
+#define AT_START     (32 * MIB)          /* what it is at the start, */
+#define AT_MOST      (256 * MIB)         /* what it grows to, */
+#define KEPT         (8 * MIB)           /* and what repeats leave of it */
+#define PAUSE        (UINT64_C(1) << 21) /* ticks that a site is quiet when it is used up */
+#define NS_OF(bytes) ((bytes)*UINT64_C(1000000000) / RATE)
+
 static bool sampling;
-static _Atomic uint32_t spent[SITES], earned[SITES];
-static _Atomic uint64_t seen[SEEN]; /* 54 bits of a hash, and 10 of the site; 0: none */
+static _Atomic uint64_t seen[SEEN], prints[SEEN]; /* of a hash, and the site; 0: none */
+
+/* The allowance is the time since then, at the rate; ns on the monotonic clock. */
+static _Atomic uint64_t used_until;
 
 static uint64_t mix_words(uint64_t a, uint64_t b)
 {
@@ -29,37 +42,103 @@ static uint32_t price(uint64_t bytes)
 
 void sample_start(void)
 {
+  uint64_t now = clock_monotonic_ns();
   sampling = true;
+  atomic_store(&used_until, now > NS_OF(AT_START) ? now - NS_OF(AT_START) : 0);
 }
 
-unsigned sample_site(const hook_call *c, const event_fields *e)
+bool sample_is_on(void)
 {
-  unsigned magnitude = e->bytes ? 64 - (unsigned)__builtin_clzll(e->bytes) : 0;
-  uint64_t call = (uint64_t)c->api << 16 | e->detail << 8 | magnitude;
-  return (unsigned)(mix_words(mix_words(call, c->thread->outermost), e->device) % SITES);
+  return sampling;
 }
 
-bool sample_takes(unsigned site, uint64_t bytes)
+/* Takes the bytes, and what a hash counts more, out of the allowance, if `kept` bytes are left. */
+static bool take_allowance(uint64_t bytes, uint64_t kept)
 {
-  uint32_t has = FIRST + atomic_load_explicit(&earned[site], memory_order_relaxed);
-  if (!sampling) return true;
-  if (atomic_load_explicit(&spent[site], memory_order_relaxed) >= has) return false;
-  atomic_fetch_add_explicit(&spent[site], price(bytes), memory_order_relaxed);
+  uint64_t now = clock_monotonic_ns(), cost = NS_OF(bytes + HASH_BYTES);
+  uint64_t was = atomic_load_explicit(&used_until, memory_order_relaxed), from, to;
+  do {
+    from = now > NS_OF(AT_MOST) && was < now - NS_OF(AT_MOST) ? now - NS_OF(AT_MOST) : was;
+    to = from + cost;
+    if (to + NS_OF(kept) > now) return false;
+  } while (!atomic_compare_exchange_weak(&used_until, &was, to));
   return true;
 }
 
-static void earn(unsigned site, uint64_t bytes)
+static void quieten_site(unsigned site, uint64_t until)
 {
-  atomic_fetch_add_explicit(&earned[site], 2 * price(bytes), memory_order_relaxed);
+  atomic_store_explicit(&copy_places[site].quiet_until, until, memory_order_relaxed);
 }
 
-void sample_hashed(unsigned site, uint64_t bytes, const content_digest *d)
+static sample_choice pay(unsigned site, uint32_t costs, sample_choice what)
 {
+  atomic_fetch_add_explicit(&copy_places[site].spent, costs, memory_order_relaxed);
+  return what;
+}
+
+sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now)
+{
+  if (!sampling) return SAMPLE_HASH;
+  if (now < atomic_load_explicit(&copy_places[site].quiet_until, memory_order_relaxed))
+    return SAMPLE_LEAVE;
+  uint32_t paid = atomic_load_explicit(&copy_places[site].spent, memory_order_relaxed);
+  uint32_t has = FIRST + atomic_load_explicit(&copy_places[site].earned, memory_order_relaxed);
+  if (paid >= has) {
+    quieten_site(site, UINT64_MAX);
+    return SAMPLE_LEAVE;
+  }
+  bool large = bytes > LARGE;
+  if (large && !paid && take_allowance(bytes, KEPT)) return pay(site, price(bytes), SAMPLE_HASH);
+  if (take_allowance(large ? CONTENT_PRINT_BYTES : bytes, paid >= FIRST ? KEPT : 0))
+    return large ? pay(site, 1, SAMPLE_PRINT) : pay(site, price(bytes), SAMPLE_HASH);
+  quieten_site(site, now + PAUSE);
+  return SAMPLE_LEAVE;
+}
+
+/* Puts the site's place into that of the key. Returns whether the key was there, and at which site. */
+static bool exchange_seen(_Atomic uint64_t *table, uint64_t key, unsigned site, unsigned *before)
+{
+  uint64_t value = key / COPY_SITES * COPY_SITES + site;
+  uint64_t was = atomic_exchange_explicit(&table[(key >> 40) % SEEN], value, memory_order_relaxed);
+  *before = (unsigned)(was % COPY_SITES);
+  return was && was / COPY_SITES == value / COPY_SITES;
+}
+
+static bool note_print(unsigned site, const content_region *region)
+{
+  uint64_t print;
+  unsigned before;
+  if (!content_print_of(region, &print)) return false;
+  return exchange_seen(prints, mix_words(print, region->width * region->height), site, &before);
+}
+
+bool sample_print_repeats(unsigned site, const content_region *region)
+{
+  uint64_t bytes = region->width * region->height;
+  if (!note_print(site, region) || !take_allowance(bytes, KEPT)) return false;
+  atomic_fetch_add_explicit(&copy_places[site].spent, price(bytes) - 1, memory_order_relaxed);
+  return true;
+}
+
+void sample_give_up(unsigned site)
+{
+  if (sampling) quieten_site(site, UINT64_MAX);
+}
+
+/* The site is not quiet any more: it has something to pay with. */
+static void earn(unsigned site, uint64_t bytes)
+{
+  atomic_fetch_add_explicit(&copy_places[site].earned, 2 * price(bytes), memory_order_relaxed);
+  quieten_site(site, 0);
+}
+
+void sample_hashed(unsigned site, const content_region *region, const content_digest *d)
+{
+  unsigned before;
+  uint64_t bytes = region->width * region->height;
   if (!sampling) return;
-  uint64_t key = mix_words(d->hash[0], bytes), value = key / SITES * SITES + site;
-  _Atomic uint64_t *place = &seen[(key >> 40) % SEEN];
-  uint64_t before = atomic_exchange_explicit(place, value, memory_order_relaxed);
-  bool again = before && before / SITES == value / SITES;
+  if (bytes > LARGE) (void)note_print(site, region);
+  bool again = exchange_seen(seen, mix_words(d->hash[0], bytes), site, &before);
   if (again || d->uniform) earn(site, bytes);
-  if (again && before % SITES != site) earn((unsigned)(before % SITES), bytes);
+  if (again && before != site) earn(before, bytes);
 }

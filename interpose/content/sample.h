@@ -1,28 +1,50 @@
-/* sample.h: --hash=auto: which copies are hashed where not all are.
+/* sample.h: --hash=auto, the default: which copies are hashed where not all are.
  *
- * A *site* is the calls of one function and direction, at one depth of a thread's stack, of about
- * as many bytes. The first copies of each are hashed, and each repeat (the same bytes were hashed
- * before, at any site; or all bytes of a copy are equal) pays for two more, at its site and at the
- * one that the bytes were last seen at. So a site where nothing repeats is soon left alone. Which
- * copies that are depends on nothing but their order; no lock, no clock. */
-#ifndef WEIR_INTERPOSE_SAMPLE_H
-#define WEIR_INTERPOSE_SAMPLE_H
+ * Of each site (record/copy_sites.h) the first copies are hashed, and each repeat (the same bytes
+ * were hashed before, at any site; or all bytes of a copy are equal) pays for two more, at its site
+ * and at the one that the bytes were last seen at. A site that has nothing to pay with is *quiet*:
+ * its copies are not looked at from then on.
+ *
+ * A *large* copy, but for a site's first, is hashed only where a *print* of it, a hash of some
+ * pieces spread over it, was seen before. A print shows that it is worth it, and no more: bytes are
+ * the same where the hashes of all of them are.
+ *
+ * All that is read in a process has one *allowance*, of bytes; each hash counts some more than it
+ * reads. It grows with time, so that hashing takes less than a hundredth of it, and where it is
+ * used up, sites are quiet for a while. Repeats leave some of it for sites that are new.
+ *
+ * Which copies are hashed depends on nothing but their order, as long as the allowance suffices. No
+ * lock. */
+#ifndef WEIR_INTERPOSE_CONTENT_SAMPLE_H
+#define WEIR_INTERPOSE_CONTENT_SAMPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "interpose/content/reading.h"
-#include "interpose/record/event_fill.h"
+
+/* What is done about a copy. */
+typedef enum sample_choice {
+  SAMPLE_LEAVE, /* nothing; its site is quiet for some time or for good */
+  SAMPLE_HASH,
+  SAMPLE_PRINT /* it is hashed if sample_print_repeats() */
+} sample_choice;
 
 /* From now on not all copies are hashed. Before the first event. */
 void sample_start(void);
 
-/* The number of a copy's site. */
-unsigned sample_site(const hook_call *c, const event_fields *e);
+/* Whether not all copies are hashed. */
+bool sample_is_on(void);
 
-/* Whether the next copy of the site, of so many bytes, is to be hashed; it counts as one that is. */
-bool sample_takes(unsigned site, uint64_t bytes);
+/* What is done about the next copy of the site, of so many bytes; it is paid for. `now`: ticks. */
+sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now);
+
+/* No copy of the site can be hashed. */
+void sample_give_up(unsigned site);
+
+/* A copy of the site, of which there is such a print, is to be hashed. That is paid for, too. */
+bool sample_print_repeats(unsigned site, const content_region *region);
 
 /* A copy of the site had these bytes. */
-void sample_hashed(unsigned site, uint64_t bytes, const content_digest *d);
+void sample_hashed(unsigned site, const content_region *region, const content_digest *d);
 
 #endif

@@ -29,6 +29,7 @@
   X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
   X(cuMemFreeHost, PFN_cuMemFreeHost_v2000)                                                        \
   X(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)                                                      \
+  X(cuMemHostGetFlags, PFN_cuMemHostGetFlags_v2030)                                                \
   X(cuStreamCreate, PFN_cuStreamCreate_v2000)                                                      \
   X(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)                                                 \
   X(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)                                             \

@@ -31,18 +31,26 @@ WEIR_DETAIL(sync_type)      /* of a SYNC */
 WEIR_DETAIL(reroute_reason) /* of an ALLOC or FREE */
 #undef WEIR_DETAIL
 
-/* Is shown every event before its commit, and costs nothing while there is no watcher: where there
- * is one, each call of a function counts as its first in the process image. `copy`: of a COPY what
- * was asked for, else NULL. It may write records, which come before the event's. */
-struct copy_args;
-typedef void event_watcher(const hook_call *c, const event_fields *e, const struct copy_args *copy);
-extern event_watcher *_Atomic event_watched_by; /* NULL: none; set before the first event */
+/* Who looks at events before they are committed, copies apart (copy_sites.h); it may write records,
+ * which come before the event's. Events are shown while `event_watch_all` is not 0, and those of a
+ * function that is marked always are; to all others it costs one load. */
+typedef void event_watcher(const hook_call *c, const event_fields *e);
+extern event_watcher *event_watched_by;  /* NULL: none; set before the first event */
+extern _Atomic uint32_t event_watch_all; /* not 0: all events are shown */
 
-/* First time a function's event is recorded in a process image (its epoch): the coverage, and the
- * watcher. */
-__attribute__((cold)) void event_first_call(const hook_call *c, const event_fields *e,
-                                            const struct copy_args *copy);
+/* From now on each event of the function is shown. Before the first event. */
+void event_watch_api(uint16_t api);
+
+/* First time that a function's event is recorded in a process image (its epoch), or it is shown. */
+__attribute__((cold)) void event_look(const hook_call *c, const event_fields *e);
 extern _Atomic uint32_t called_epochs[]; /* by api: epoch it was last first called in */
+
+WEIR_INLINE bool event_is_looked_at(const hook_call *c)
+{
+  uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
+  uint32_t all = atomic_load_explicit(&event_watch_all, memory_order_relaxed);
+  return (seen ^ c->thread->epoch) | all;
+}
 
 /* Begins the event after context_refresh(). */
 WEIR_INLINE event_fields event_begin_here(const hook_call *c, event_kind kind)
@@ -143,22 +151,27 @@ WEIR_INLINE void event_fill_words(const hook_call *c, const event_fields *e, uin
   w[4] = e->a, w[5] = e->b, w[6] = e->bytes, w[7] = e->stream;
 }
 
+/* What comes before the event: it is shown, and its stack is captured. False: nothing is recorded. */
+WEIR_INLINE bool event_prepare(const hook_call *c, const event_fields *e, uint64_t *stack)
+{
+  thread_state *t = c->thread;
+  if (__builtin_expect(event_is_looked_at(c), 0)) {
+    if (process_unrecorded) return false; /* each time is the first */
+    const event_fields shown = *e;        /* the event itself stays in registers */
+    event_look(c, &shown);
+  }
+  *stack = stack_capture_on() ? stack_capture(&t->stacks, &t->writer) : 0;
+  return true;
+}
+
 /* Writes the event: seven words, and last, with release order, the first, which holds the check. */
-WEIR_INLINE void event_commit_copy(const hook_call *c, const event_fields *e,
-                                   const struct copy_args *copy)
+WEIR_INLINE void event_write(const hook_call *c, const event_fields *e, uint64_t stack)
 {
   _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the words below are laid out so");
   _Static_assert(offsetof(trace_event, api) == 6 && offsetof(trace_event, status) == 22 &&
                      offsetof(trace_event, device) == 28 && offsetof(trace_event, mem) == 31,
                  "the words below are the event's");
   thread_state *t = c->thread;
-  uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
-  if (__builtin_expect(seen != t->epoch, 0)) {
-    if (process_unrecorded) return; /* each time is the first */
-    const event_fields shown = *e;  /* the event itself stays in registers */
-    event_first_call(c, &shown, copy);
-  }
-  uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, &t->writer) : 0;
   trace_event *slot = spool_writer_slots(&t->writer, 1);
   event_word w[8];
   if (__builtin_expect(!slot, 0)) return;
@@ -174,7 +187,8 @@ WEIR_INLINE void event_commit_copy(const hook_call *c, const event_fields *e,
 
 WEIR_INLINE void event_commit(const hook_call *c, const event_fields *e)
 {
-  event_commit_copy(c, e, NULL);
+  uint64_t stack;
+  if (event_prepare(c, e, &stack)) event_write(c, e, stack);
 }
 
 #endif

@@ -10,6 +10,7 @@
  * Bytes are payload: width * height * depth, no pitch. */
 #include "interpose/record/extract.h"
 
+#include "interpose/record/copy_sites.h"
 #include "interpose/record/device_memory.h"
 #include "interpose/record/graph.h"
 #include "interpose/record/subscriber.h"
@@ -211,6 +212,7 @@ WEIR_INLINE void fill_copy(event_fields *e, const copy_args *a, const side *dst,
 void record_copy(hook_call *c, const copy_args *a)
 {
   side dst, src;
+  uint64_t stack;
   if (__builtin_expect(process_unrecorded, 0)) {
     note_work_alone(c, address_of_end(a->dst, a->dst_end), address_of_end(a->src, a->src_end),
                     a->stream);
@@ -228,7 +230,9 @@ void record_copy(hook_call *c, const copy_args *a)
     device_memory_waited(c);
   }
   event_set_work_in(&e, a->stream, works);
-  event_commit_copy(c, &e, a);
+  if (!event_prepare(c, &e, &stack)) return;
+  copy_show(c, &e, a, stack);
+  event_write(c, &e, stack);
 }
 
 void copy_describe(const hook_call *c, const copy_args *a, event_fields *e)

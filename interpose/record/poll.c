@@ -26,9 +26,8 @@ void poll_commit(const hook_call *c, const event_fields *e)
   thread_state *t = c->thread;
   spool_writer *pen = &t->writer;
   event_word w[8];
-  uint32_t seen = atomic_load_explicit(&called_epochs[c->api], memory_order_relaxed);
   if (process_unrecorded) return;
-  if (seen != t->epoch) event_first_call(c, e, NULL);
+  if (event_is_looked_at(c)) event_look(c, e);
   uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, pen) : 0;
   event_fill_words(c, e, stack, w);
   if (held_now(pen) && pen->epoch == spool_fork_epoch() && same_poll(held_last(pen), w)) {

@@ -99,7 +99,10 @@ static weir_status find_engine(wr_search *x)
 /* What was recorded by options of weir run. */
 static weir_status find_options(wr_search *x)
 {
-  weir_status s = has_rows(x, "copy_hash", "SELECT EXISTS(SELECT 1 FROM copy_hash)", &x->hashed);
+  weir_status s = has_rows(x, "copy_hash",
+                           "SELECT EXISTS(SELECT 1 FROM copy_hash) OR NOT EXISTS(SELECT 1 FROM"
+                           " template WHERE kind = 3 AND copy IN (1, 2) AND status = 0)",
+                           &x->hashed);
   if (s) return s;
   s = has_rows(x, "device_work", "SELECT EXISTS(SELECT 1 FROM device_work WHERE kind <> 5)",
                &x->timed);

@@ -83,7 +83,7 @@ typedef struct wr_findings_pass {
   wr_search_place *places;
   size_t place_count, place_capacity;
   uint64_t peak_bytes;
-  bool hashed;    /* copy_hash has rows */
+  bool hashed;    /* copy_hash has rows, or no copy could have one */
   bool timed;     /* device_work has rows */
   char *untimed;  /* owned; NULL, or why it has none though they were asked for */
   bool ranges;    /* event_range has rows */

@@ -1,5 +1,6 @@
 /* section_seen.c: what was not seen, last in a summary: a report that hides its gaps would be
  * believed too much. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/spool.h"
@@ -31,16 +32,24 @@ static void add_graph_work(const wr_sections *s, wr_named_table *t)
                     COUNTED(x->graph_conditional_nodes, "graph node"));
 }
 
+/* By default most copies are not looked at. Those in graphs are in the totals, and have no hash; nor
+ * have the few of no bytes. */
 static void add_hashes(const wr_sections *s, wr_named_table *t)
 {
   const wr_totals *x = &s->m->total;
-  if (x->copies_hashed || x->copies_not_hashed)
+  uint64_t seen = x->copies_hashed + x->copies_not_hashed, all = x->h2d_calls + x->d2h_calls;
+  uint64_t rest = all / 2 > seen && !x->graph_copies ? all - seen : 0;
+  char others[128] = "";
+  if (rest)
+    (void)snprintf(others, sizeof(others), ", %s not looked at (weir run --hash looks at all)",
+                   OF(rest, "other", "others"));
+  if (seen)
     wr_table_before(
         t, false,
-        "%s hashed, %llu not: that took %s of host time, which the run's length has, and no time of"
-        " calls, ranges or threads",
+        "%s hashed, %llu not%s: that took %s of host time, which the run's length has, and no time"
+        " of calls, ranges or threads",
         OF(x->copies_hashed, "copy was", "copies were"), (unsigned long long)x->copies_not_hashed,
-        DURATION(x->hashing_ns));
+        others, DURATION(x->hashing_ns));
   if (x->copies_unreadable)
     wr_table_before(t, true, "%s not hashed because the memory could not be read",
                     OF(x->copies_unreadable, "copy was", "copies were"));

@@ -16,7 +16,8 @@ int found_list(char ids[FOUND_IDS][64], char options[FOUND_IDS][64])
   for (; f && count < FOUND_IDS && fgets(line, sizeof line, f); count++) {
     size_t end = strcspn(line, " \n");
     (void)snprintf(ids[count], 64, "%.*s", (int)end, line);
-    (void)snprintf(options[count], 64, "%.*s", (int)strcspn(line + end, "\n"), line + end);
+    const char *own = strstr(line, "--hash") ? "" : " --hash=off";
+    (void)snprintf(options[count], 64, "%.*s%s", (int)strcspn(line + end, "\n"), line + end, own);
   }
   if (f) (void)pclose(f);
   return count;

@@ -15,7 +15,8 @@ enum { FOUND_CAN_HASH = 0 };
 
 enum { FOUND_IDS = 64 };
 
-/* The ids of all wastes, and the options of weir run that each needs; how many there are. */
+/* The ids of all wastes, and the options of weir run that each needs; how many there are. What needs
+ * no hashes is run without: its buffers hold what is at hand, and that is a waste of its own. */
 int found_list(char ids[FOUND_IDS][64], char options[FOUND_IDS][64]);
 
 /* Whether line `n` of a file of source says "WASTE ID". */

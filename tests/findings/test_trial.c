@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/findings/found.h"
 #include "tests/tools/command.h"
 
 /* On the software device with the costs of a card, so that what is slow there is slow here. */
@@ -62,6 +63,17 @@ START_TEST(a_planted_waste_is_found_in_its_line_with_a_fix)
 }
 END_TEST
 
+/* Where a waste was planted another rule may know more of it: that it is the same bytes, as hashes of
+ * them show. */
+static bool is_planted(const json_t *f)
+{
+  long line = (long)json_integer_value(json_object_get(json_object_get(f, "place"), "line"));
+  bool planted = false;
+  for (size_t w = 0; w < sizeof wastes / sizeof *wastes; w++)
+    planted |= is_near(line, wastes[w]);
+  return planted;
+}
+
 START_TEST(what_is_certain_was_planted)
 {
   json_t *all = load_findings();
@@ -70,10 +82,8 @@ START_TEST(what_is_certain_was_planted)
   json_array_foreach(json_object_get(all, "findings"), i, f)
   {
     const char *id = json_string_value(json_object_get(f, "id"));
-    bool planted = strcmp(json_string_value(json_object_get(f, "certainty")), "certain") != 0;
-    for (size_t w = 0; w < sizeof wastes / sizeof *wastes; w++)
-      planted |= !strcmp(wastes[w], id);
-    ck_assert_msg(planted, "%s is certain", id);
+    bool certain = !strcmp(json_string_value(json_object_get(f, "certainty")), "certain");
+    ck_assert_msg(!certain || is_planted(f), "%s is certain", id);
   }
   json_decref(all);
 }
@@ -82,10 +92,14 @@ END_TEST
 START_TEST(what_would_show_more_is_said)
 {
   const char *out = sh_status(0, "$WEIR report t.db")->out;
-  ck_assert_msg(strstr(out, "weir run --hash finds more: ") &&
+  bool hashes_asked = strstr(out, "weir run --hash finds more: ");
+  ck_assert_msg(hashes_asked != FOUND_CAN_HASH &&
                     strstr(out, "weir run --device-times=all finds more: "),
                 "%.3000s", out);
-  out = sh_status(0, "$WEIR report findings t.db")->out;
+  sh_status(0, "$WEIR run -o h.db --sim=2 --hash=off -- $BUILD/tests/findings/trial");
+  out = sh_status(0, "$WEIR report h.db")->out;
+  ck_assert_msg(strstr(out, "weir run --hash finds more: ") != NULL, "%.3000s", out);
+  out = sh_status(0, "$WEIR report findings h.db")->out;
   ck_assert_msg(strstr(out, "no copy was hashed (weir run --hash)"), "%.3000s", out);
   ck_assert_msg(strstr(out, "no device times (weir run --device-times=all)"), "%.3000s", out);
 }

@@ -29,7 +29,8 @@ static unsigned char *bytes_of(size_t count, unsigned seed)
 
 static content_region region_of(const void *at, size_t bytes)
 {
-  return (content_region){(uint64_t)(uintptr_t)at, bytes, 1, bytes};
+  return (content_region){
+      .at = (uint64_t)(uintptr_t)at, .width = bytes, .height = 1, .pitch = bytes};
 }
 
 static void expect(const content_digest *d, const void *content, size_t bytes)
@@ -67,7 +68,7 @@ START_TEST(rows_are_hashed_as_if_there_were_no_gap)
   content_digest d;
   for (size_t i = 0; i < ROWS; i++)
     memcpy(tight + i * WIDTH, p + i * PITCH, WIDTH);
-  content_region r = {(uint64_t)(uintptr_t)p, WIDTH, ROWS, PITCH};
+  content_region r = {(uint64_t)(uintptr_t)p, WIDTH, ROWS, PITCH, false};
   ck_assert(content_digest_of(&r, &d));
   expect(&d, tight, (size_t)WIDTH * ROWS);
   free(tight);
@@ -106,7 +107,7 @@ static void hash_closed_memory(void)
   ck_assert(content_digest_of(&open, &d));
   ck_assert_int_eq(munmap(p, (size_t)20 * PAGE), 0);
   ck_assert(!content_digest_of(&open, &d));
-  content_region wild = {UINT64_MAX - PAGE, (size_t)2 * PAGE, 1, (size_t)2 * PAGE};
+  content_region wild = {UINT64_MAX - PAGE, (size_t)2 * PAGE, 1, (size_t)2 * PAGE, false};
   ck_assert(!content_digest_of(&wild, &d));
 }
 

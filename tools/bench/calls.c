@@ -15,7 +15,8 @@
  *   calls alloc|free BURSTS PAUSE_US          ns a cuMemAlloc, or cuMemFree, of 64 KiB
  *   calls pair BURSTS PAUSE_US BYTES          ns a cuMemAlloc of so many bytes with its cuMemFree
  *                                             take more than two cuEventQuery
- *   calls copy COPIES BYTES                   GB/s of a pageable copy to the device
+ *   calls copy COPIES BYTES [alike]           GB/s of pageable copies to the device, of other bytes
+ *                                             each time, or all of the same
  *   calls peer COPIES BYTES                   GB/s of a copy to a second device
  *   calls forks COUNT AT_ONCE                 ms a child that is forked, calls cuEventQuery four
  *                                             times and exits; COUNT of them, AT_ONCE living
@@ -379,6 +380,23 @@ static int run_pair(int bursts, int pause_us, size_t bytes)
   return errors != 0;
 }
 
+/* GB/s of copies of pageable memory to the device, by their mean: a part of them may take longer. */
+static int time_alike_copies(int copies, size_t bytes)
+{
+  uint64_t at = 0;
+  char *host = malloc(bytes);
+  find_free_memory();
+  int errors = !host || mem_alloc(&at, bytes) != 0;
+  for (size_t i = 0; !errors && i < bytes; i++)
+    host[i] = (char)(i * 7);
+  double begin = now_ns();
+  for (int i = 0; !errors && i < copies; i++)
+    errors += copy_to(at, host, bytes) != 0;
+  printf("%.6g\n", (double)bytes * copies / (now_ns() - begin));
+  free(host);
+  return errors != 0;
+}
+
 /* GB/s of a copy of pageable memory to the device. */
 static int time_copies(int copies, size_t bytes)
 {
@@ -515,6 +533,8 @@ int main(int argc, char **argv)
   if (!strcmp(mode, "pair") && argc == 5)
     return run_pair((int)number_argument(argv[2]), (int)number_argument(argv[3]),
                     (size_t)number_argument(argv[4]));
+  if (!strcmp(mode, "copy") && argc == 5 && !strcmp(argv[4], "alike"))
+    return time_alike_copies((int)number_argument(argv[2]), (size_t)number_argument(argv[3]));
   if (!strcmp(mode, "copy") && argc == 4)
     return time_copies((int)number_argument(argv[2]), (size_t)number_argument(argv[3]));
   if (!strcmp(mode, "peer") && argc == 4)

@@ -38,7 +38,7 @@ static int add_options(const char **argv, int n, const char *mode, const char *s
   argv[n++] = bench_text("--access=%s", unread ? "off" : "on");
   argv[n++] = bench_text("--device-times=%s",
                          unread || hashed || weir_mode_of(mode) == mode ? "off" : mode);
-  if (hashed) argv[n++] = "--hash=auto";
+  argv[n++] = hashed ? "--hash=auto" : "--hash=off";
   return n;
 }
 
@@ -451,7 +451,10 @@ const row rows_calls[] = {
     AT_MOST("device-all", "all device times, whole program", "% added", 5, device_times, NULL,
             "all"),
     AT_MOST("hash-auto", "--hash=auto, loop of copies", "% added", 2, hash_auto,
-            "GB/s of 4000 pageable copies of 16 KiB, none alike", "copy", "4000", "16384"),
+            "GB/s of 40000 pageable copies of 16 KiB, none alike", "copy", "40000", "16384"),
+    AT_MOST("hash-alike", "--hash=auto, loop of copies of the same", "% added", 2, hash_auto,
+            "GB/s of 2 M pageable copies of 16 KiB, all alike", "copy", "2000000", "16384",
+            "alike"),
     AT_MOST("forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, forks, NULL, "forks", "1"),
     AT_MOST("forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, forks, NULL, "forks", "64"),
     AT_MOST("rt-forks", "a fork with a runtime, over 2 x bare", "ms", 0.2, forks, NULL, "rt-forks"),

@@ -24,6 +24,13 @@ static float *as_floats(void *p)
   return p;
 }
 
+/* Bytes that are not all alike, and others for each seed. */
+static void fill_bytes(char *host, size_t bytes, int seed)
+{
+  for (size_t i = 0; i < bytes; i++)
+    host[i] = (char)((size_t)seed * 37 + i * 7 + i / 256);
+}
+
 /* ---- memory that others may use -------------------------------------------------------------- */
 
 /* What nobody else could have read, or written, this would be a waste of: written three times, read
@@ -31,8 +38,10 @@ static float *as_floats(void *p)
 static void use_for_others(void *p)
 {
   static char host[BYTES];
+  static int fills;
   for (int i = 0; i < 3; i++) {
     CHECK(cudaMemset(p, 0, BYTES));
+    fill_bytes(host, BYTES, ++fills);
     CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
   }
   for (int i = 0; i < 3; i++)
@@ -171,7 +180,7 @@ static void refill(void)
 {
   char *host = pinned_memory(BYTES), *p = device_memory(BYTES);
   for (int i = 0; i < TIMES; i++) {
-    memset(host, i, BYTES);
+    fill_bytes(host, BYTES, i);
     CHECK(cudaMemcpyAsync(p, host, BYTES, cudaMemcpyHostToDevice, NULL));
     launch(NULL, as_floats(p), 64);
     CHECK(cudaStreamSynchronize(NULL));

@@ -17,7 +17,7 @@ typedef struct environment {
   const char *stacks;       /* --stacks, or NULL */
   const char *device_times; /* --device-times, or NULL */
   const char *access;       /* --access, or NULL */
-  const char *hash;         /* --hash: on, off or a size; NULL: not asked for */
+  const char *hash;         /* --hash: auto, on, off or a size; NULL: the library's default */
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */
   bool python;              /* --python */
