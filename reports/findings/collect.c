@@ -134,14 +134,27 @@ static weir_status claim_row(wr_search *x, const wr_rule *rule, const wr_search_
       &(wr_claim){.event = r->related, .group = group, .saving = apart, .rest = own.saving});
 }
 
-static void count_calls(wr_search *x, const wr_search_row *r)
+/* NULL: what the row's template is is not known. */
+static wr_search_cell *cell_of(const wr_search *x, const wr_search_row *r)
 {
+  const size_t slot = r->removed ? WR_CERTAINTIES : r->certainty;
+  return r->common ? &x->cells[(size_t)(r->common - x->facts.common) * WR_SEARCH_SLOTS + slot]
+                   : NULL;
+}
+
+/* The first row of a cell: its group is that of all that follow. */
+static weir_status begin_cell(wr_search *x, wr_search_cell *cell, const wr_search_row *r, size_t at)
+{
+  if (!wr_grow(&x->used, &x->used_capacity, x->used_count + 1, sizeof(*x->used)))
+    return wr_search_no_memory(x);
+  x->used[x->used_count++] = (size_t)(cell - x->cells);
+  *cell = (wr_search_cell){.group = at + 1};
   wr_search_place *p = &x->places[r->place];
-  p->found = wr_capped_sum(p->found, r->count);
-  wr_call_family *f = r->common ? &x->families[x->family_at[r->common - x->facts.common]] : NULL;
-  if (!f || f->counted == x->running + 1) return;
+  wr_call_family *f = &x->families[x->family_at[r->common - x->facts.common]];
+  if (f->counted == x->running + 1) return WEIR_OK;
   f->counted = x->running + 1;
   p->calls = wr_capped_sum(p->calls, f->calls);
+  return WEIR_OK;
 }
 
 static uint64_t family_key(const wr_common *t)
@@ -158,6 +171,7 @@ weir_status wr_search_find_families(wr_search *x)
   bool good = true;
   x->family_at = calloc(x->facts.count + 1, sizeof(*x->family_at));
   x->families = calloc(x->facts.count + 1, sizeof(*x->families));
+  x->cells = calloc(x->facts.count * WR_SEARCH_SLOTS + 1, sizeof(*x->cells));
   for (size_t i = 0; x->family_at && x->families && good && i < x->facts.count; i++) {
     bool added;
     const wr_common *t = &x->facts.common[i];
@@ -169,36 +183,27 @@ weir_status wr_search_find_families(wr_search *x)
     x->families[*place].calls = wr_capped_sum(x->families[*place].calls, t->calls);
   }
   hash_map_free(&at);
-  return good && x->family_at && x->families ? WEIR_OK : wr_search_no_memory(x);
+  return good && x->family_at && x->families && x->cells ? WEIR_OK : wr_search_no_memory(x);
 }
 
-/* What the thread of the last rows made is counted with what it had made before. */
-static weir_status end_turn(wr_search *x, wr_search_group *g)
+static weir_status count_by_thread(wr_search *x, size_t at, int64_t thread, uint64_t count)
 {
-  uint64_t key = hash_mix(hash_mix(12, (uint64_t)(g - x->groups)), (uint64_t)g->thread);
+  uint64_t key = hash_mix(hash_mix(12, at), (uint64_t)thread);
   uint64_t *made = hash_map_place(&x->by_thread, key, NULL);
   if (!made) return wr_search_no_memory(x);
-  *made = wr_capped_sum(*made, g->turn);
-  if (*made > g->most) g->most = *made;
-  g->turn = 0;
+  *made = wr_capped_sum(*made, count);
+  if (*made > x->groups[at].most) x->groups[at].most = *made;
   return WEIR_OK;
 }
 
-static weir_status count_by_thread(wr_search *x, wr_search_group *g, const wr_search_row *r)
+static weir_status add_to_group(wr_search *x, const wr_rule *rule, const wr_search_row *r,
+                                wr_search_cell *cell, size_t at)
 {
-  int64_t thread = r->common ? r->common->thread : 0;
-  weir_status s = g->turn && g->thread != thread ? end_turn(x, g) : WEIR_OK;
-  g->thread = thread;
-  g->turn = wr_capped_sum(g->turn, r->count);
-  return s;
-}
-
-weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r)
-{
-  size_t at = 0;
-  wr_search_group *g = group_of(x, r, &at);
-  if (!g || (rule->often && count_by_thread(x, g, r))) return wr_search_no_memory(x);
-  count_calls(x, r);
+  wr_search_group *g = &x->groups[at];
+  if (cell)
+    cell->made = wr_capped_sum(cell->made, r->count);
+  else if (rule->often && count_by_thread(x, at, 0, r->count))
+    return wr_search_no_memory(x);
   g->cost = wr_capped_sum(g->cost, r->cost), g->saving = wr_capped_sum(g->saving, r->saving);
   g->bytes = wr_capped_sum(g->bytes, r->bytes), g->count = wr_capped_sum(g->count, r->count);
   g->by_driver &= r->common && !(r->common->flags & WEIR_EVF_RUNTIME);
@@ -210,11 +215,38 @@ weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search
   return s ? s : claim_row(x, rule, r, g->claims);
 }
 
+weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r)
+{
+  size_t at = 0;
+  wr_search_cell *cell = cell_of(x, r);
+  if (!group_of(x, r, &at)) return wr_search_no_memory(x);
+  weir_status s = cell && !cell->group ? begin_cell(x, cell, r, at) : WEIR_OK;
+  return s ? s : add_to_group(x, rule, r, cell, at);
+}
+
+weir_status wr_search_add_found(wr_search *x, const wr_rule *rule, wr_search_row *r)
+{
+  wr_search_cell *cell = cell_of(x, r);
+  if (cell && cell->group && !x->ranges) {
+    if (r->common->device >= 0) r->device = r->common->device;
+    return add_to_group(x, rule, r, cell, cell->group - 1);
+  }
+  weir_status s = wr_search_look_up(x, r->event, &r->common, &r->place, &r->device, &r->range_name);
+  return s ? s : wr_search_add_row(x, rule, r);
+}
+
 weir_status wr_search_end_rows(wr_search *x)
 {
   weir_status s = WEIR_OK;
-  for (size_t i = 0; !s && i < x->group_count; i++)
-    if (x->groups[i].turn) s = end_turn(x, &x->groups[i]);
+  for (size_t i = 0; !s && i < x->used_count; i++) {
+    const wr_search_cell *cell = &x->cells[x->used[i]];
+    const wr_common *t = &x->facts.common[x->used[i] / WR_SEARCH_SLOTS];
+    s = count_by_thread(x, cell->group - 1, t->thread, cell->made);
+  }
+  for (size_t i = 0; i < x->group_count; i++) {
+    wr_search_place *p = &x->places[x->groups[i].place];
+    p->found = wr_capped_sum(p->found, x->groups[i].count);
+  }
   return s;
 }
 
@@ -226,7 +258,9 @@ void wr_search_forget_groups(wr_search *x)
   }
   for (size_t i = 0; i < x->group_count; i++)
     wr_spread_free(&x->groups[i].spread);
+  for (size_t i = 0; i < x->used_count; i++)
+    x->cells[x->used[i]] = (wr_search_cell){0};
   hash_map_free(&x->by_tally);
   hash_map_free(&x->by_thread);
-  x->group_count = x->tally_count = 0;
+  x->group_count = x->tally_count = x->used_count = 0;
 }

@@ -267,6 +267,8 @@ void wr_findings_close(wr_findings_pass *x)
   wr_facts_free(&x->facts);
   free(x->place_at);
   free(x->family_at);
+  free(x->cells);
+  free(x->used);
   free(x->families);
   free(x->has_calls);
   free(x->untimed);

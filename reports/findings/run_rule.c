@@ -203,8 +203,7 @@ static weir_status take_found(void *context, const wr_found *found)
                      .device = WR_OF_NO_DEVICE,
                      .removed = found->removed};
   if (found->template) r.common = wr_facts_common(&x->facts, found->template);
-  weir_status s = wr_search_look_up(x, r.event, &r.common, &r.place, &r.device, &r.range_name);
-  return s ? s : wr_search_add_row(x, &x->f->rules.rule[x->running], &r);
+  return wr_search_add_found(x, &x->f->rules.rule[x->running], &r);
 }
 
 static weir_status go_on(void *context)

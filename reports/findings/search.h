@@ -16,12 +16,16 @@
 #include "reports/model/sites.h"
 #include "reports/model/wait_log.h"
 
-/* Of a finding's device; how many certainties there are. */
-enum { WR_OF_NO_DEVICE = -1, WR_OF_SEVERAL_DEVICES = -2, WR_CERTAINTIES = WR_POSSIBLE + 1 };
+enum {
+  WR_OF_NO_DEVICE = -1, /* of a finding */
+  WR_OF_SEVERAL_DEVICES = -2,
+  WR_CERTAINTIES = WR_POSSIBLE + 1,
+  WR_SEARCH_SLOTS = WR_CERTAINTIES + 1 /* of rows: by certainty; the last: removed */
+};
 
 typedef struct wr_search_place {
-  wr_frame_name name;               /* owned */
-  size_t group[WR_CERTAINTIES + 1]; /* of the rule that runs, from 1; 0 none; the last: removed */
+  wr_frame_name name;            /* owned */
+  size_t group[WR_SEARCH_SLOTS]; /* of the rule that runs, from 1; 0 none */
   uint64_t found, calls; /* by that rule, operations; calls by the stacks that these are of */
 } wr_search_place;
 
@@ -33,9 +37,7 @@ typedef struct wr_search_group { /* what becomes a finding, or a part of one */
   bool removed;   /* by Weir's caches, in this run */
   bool by_driver; /* all calls are the driver's own functions */
   uint64_t cost, saving, bytes, count;
-  int64_t thread;   /* that made the rows that came last, */
-  uint64_t turn;    /* so many operations, */
-  uint64_t most;    /* and the most that one thread made so far; of a rule with `often` */
+  uint64_t most;    /* operations that one thread made */
   wr_spread spread; /* of savings */
   uint64_t slow_count, slow_ns;
   size_t claims; /* its number among the claims' groups */
@@ -43,6 +45,12 @@ typedef struct wr_search_group { /* what becomes a finding, or a part of one */
   int64_t range; /* name of the one that has most of it, 0 none */
   uint64_t range_cost;
 } wr_search_group;
+
+/* Rows of one template, of one certainty or removed. */
+typedef struct wr_search_cell {
+  size_t group;  /* theirs, from 1; 0: there is none yet */
+  uint64_t made; /* operations */
+} wr_search_cell;
 
 typedef struct wr_search_tally { /* cost of a group's rows in ranges of one name */
   size_t group;
@@ -91,6 +99,9 @@ typedef struct wr_findings_pass {
   bool only_cuda; /* no call of the engine's is in the trace */
   bool quoted;    /* lines of source may be */
   /* of the rule that runs */
+  wr_search_cell *cells; /* owned: by facts.common, then by slot */
+  size_t *used;          /* owned: those that have rows */
+  size_t used_count, used_capacity;
   hash_map by_tally, by_thread; /* by_thread: of a group and a thread its operations */
   wr_search_group *groups;
   wr_search_tally *tallies;
@@ -130,6 +141,9 @@ weir_status wr_search_look_up(wr_search *x, int64_t event, const wr_common **com
 
 /* A row of the rule that runs. */
 weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r);
+
+/* A row of which all is known but its place and device, and what is of its range. */
+weir_status wr_search_add_found(wr_search *x, const wr_rule *rule, wr_search_row *r);
 
 /* All its rows are there. */
 weir_status wr_search_end_rows(wr_search *x);
