@@ -164,7 +164,7 @@ START_TEST(a_finding_counts_by_what_it_saves_and_by_its_cost_where_that_is_not_k
   ck_assert_str_eq(f.finding[0].rule->id, "much");
   ck_assert_str_eq(f.finding[1].rule->id, "unknown");
   ck_assert_uint_eq(f.small_count, 1);
-  ck_assert_str_eq(f.rules.rule[f.small[0]].id, "little");
+  ck_assert_str_eq(f.small[0].rule->id, "little");
   wr_findings_free(&f);
 }
 END_TEST
