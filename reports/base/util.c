@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-bool wr_grow(void *array, size_t *capacity, size_t need, size_t size)
+bool wr_grow_more(void *array, size_t *capacity, size_t need, size_t size)
 {
-  if (need <= *capacity) return true;
   size_t wanted = *capacity ? *capacity * 2 : 16;
   while (wanted < need)
     wanted *= 2;

@@ -17,7 +17,11 @@ static inline int64_t wr_least(int64_t a, int64_t b)
 }
 
 /* Makes room for `need` elements of `size` bytes in the array at *array. False: out of memory. */
-bool wr_grow(void *array, size_t *capacity, size_t need, size_t size);
+bool wr_grow_more(void *array, size_t *capacity, size_t need, size_t size);
+static inline bool wr_grow(void *array, size_t *capacity, size_t need, size_t size)
+{
+  return need <= *capacity || wr_grow_more(array, capacity, need, size);
+}
 
 /* Bytes of the UTF-8 character at `s` (`left` bytes remain), 0 if it is none. */
 size_t wr_utf8_length(const unsigned char *s, size_t left);

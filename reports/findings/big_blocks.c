@@ -572,22 +572,25 @@ static void see_big_call(wr_big_blocks *all, const wr_event *e, uint32_t what)
   if (what & FREE) free_block(all, p, e->a, c.start);
 }
 
-/* Most allocations and frees are of memory that is neither large nor where large memory is. */
-static bool is_elsewhere(const wr_big_state *x, const wr_event *e, uint32_t what)
+/* Most allocations and frees are of memory that is neither large nor where large memory is, and most waits are for nothing
+ * that a block is handed to. */
+static inline bool is_elsewhere(const wr_big_state *x, const wr_event *e, uint32_t what)
 {
-  bool small = what & DEVICE ? e->bytes < x->least[e->t->device] : what & (ALLOC | FREE);
-  return small && !lives_at(x, e->a) && sane_ns(e->start) < x->processes[(what >> BITS) - 1].due;
+  const big_process *p = &x->processes[(what >> BITS) - 1];
+  if (e->start < 0 || e->start >= p->due) return false;
+  if (what & DEVICE && e->bytes >= x->least[e->t->device]) return false;
+  if (what & (ALLOC | FREE)) return !lives_at(x, e->a);
+  return (what & ((1U << BITS) - 1)) == WAITS && !p->pending;
 }
 
 void wr_big_blocks_take(wr_big_blocks *all, const wr_event events[], size_t count)
 {
-  wr_big_state *x = all->state;
+  const wr_big_state *x = all->state;
   for (size_t i = 0; all->known && i < count; i++) {
     const wr_event *e = &events[i];
     uint32_t what = x->watched[e->at];
-    bool begins = what & (ALLOC | WORK);
-    if (!what || (!x->living_count && !begins) || is_elsewhere(x, e, what)) continue;
-    see_big_call(all, e, what);
+    if (!what || (!x->living_count && !(what & (ALLOC | WORK)))) continue;
+    if (!is_elsewhere(x, e, what)) see_big_call(all, e, what);
   }
 }
 

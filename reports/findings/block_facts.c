@@ -63,7 +63,7 @@ weir_status wr_block_use(wr_block_facts *f, wr_process_state *x, const wr_common
                          const wr_fact_call *c)
 {
   if (t->what & WR_IS_USE) {
-    wr_ranges_clear(&x->untouched);
+    if (x->untouched.count) wr_ranges_clear(&x->untouched);
   } else if (x->untouched.count) {
     wr_ranges_drop(&x->untouched, c->a, c->bytes);
     if (t->kind == WEIR_EV_COPY) wr_ranges_drop(&x->untouched, c->b, c->bytes);

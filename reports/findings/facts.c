@@ -2,6 +2,7 @@
  * then. What is remembered is bounded: each part that looks at calls forgets what is beyond its limits, so that a trace of
  * any length is judged in little memory, and at worst less is found. */
 #include "reports/findings/facts.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/event.h"
@@ -136,7 +137,7 @@ static weir_status see_seldom(pass *p, wr_process_state *x, const wr_thread_stat
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
-static void count_use(wr_common *t, const wr_fact_call *c)
+static inline void count_use(wr_common *t, const wr_fact_call *c)
 {
   t->calls++;
   t->ns += (uint64_t)c->duration;
@@ -157,11 +158,11 @@ static void count_memory(wr_process_state *x, uint32_t what)
 }
 
 /* Where no memory is owned apart there is nothing to end or to replace. */
-static weir_status see_owned(wr_process_state *x, const wr_common *t, const wr_fact_call *c)
+static inline weir_status see_owned(wr_process_state *x, const wr_common *t, const wr_fact_call *c)
 {
-  bool plain = t->kind == WEIR_EV_FREE || (t->kind == WEIR_EV_ALLOC && t->mem == WEIR_MEM_DEVICE);
-  bool none = !x->given.ranges.count && !x->apart.count && !x->combined.count;
-  return plain && none ? WEIR_OK : wr_block_own(x, t, c);
+  bool plain = t->what & (WR_FREES | WR_ALLOCATES);
+  size_t any = x->given.ranges.count | x->apart.count | x->combined.count;
+  return plain && !any ? WEIR_OK : wr_block_own(x, t, c);
 }
 
 static weir_status see_free(pass *p, wr_process_state *x, const wr_common *t, const wr_fact_call *c)
@@ -206,8 +207,9 @@ static weir_status see_call(pass *p, wr_common *t, const wr_fact_call *c)
     st = see_move(p, x, t, c);
   else if (!st && what & WR_OWNS)
     st = wr_block_own(x, t, c);
-  if (!st && wr_thread_minds(&h->calls, t))
-    st = wr_thread_take(&p->orders, &h->calls, t, c, is_shared(x));
+  bool waits = t->in_thread & WR_THREAD_WAITS;
+  if (!st && !wr_thread_pass(&h->calls, t, c))
+    st = wr_thread_take(&p->orders, &h->calls, t, c, waits && is_shared(x));
   return st ? st : wr_stream_take(&p->streams, t, c, &x->waits);
 }
 
@@ -284,16 +286,34 @@ static weir_status use_held(pass *p, const held *next)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* A time of an untrusted trace, so that sums of a few cannot overflow: 2^61 ns are 73 years. */
+/* Times of an untrusted trace, so that sums of a few cannot overflow: 2^61 ns are 73 years. */
+#define LONGEST (INT64_C(1) << 61)
+
 static int64_t sane_time(int64_t ns)
 {
-  const int64_t most = INT64_C(1) << 61;
-  return ns > most ? most : ns < -most ? -most : ns;
+  return ns > LONGEST ? LONGEST : ns < -LONGEST ? -LONGEST : ns;
+}
+
+/* Of an event the numbers that a call has, too. */
+_Static_assert(offsetof(wr_fact_call, time) == offsetof(wr_event, start), "a call's time");
+_Static_assert(offsetof(wr_fact_call, duration) == offsetof(wr_event, ns), "a call's duration");
+_Static_assert(offsetof(wr_fact_call, a) == offsetof(wr_event, a), "a call's words");
+_Static_assert(offsetof(wr_fact_call, b) == offsetof(wr_event, b), "a call's words");
+_Static_assert(offsetof(wr_fact_call, bytes) == offsetof(wr_event, bytes), "a call's bytes");
+
+static inline void read_call(wr_fact_call *c, const wr_event *e)
+{
+  memcpy(c, e, offsetof(wr_fact_call, key));
+  c->common = (uint32_t)e->at;
+  if ((uint64_t)c->time <= (uint64_t)LONGEST && c->duration <= LONGEST) return;
+  c->time = sane_time(e->start);
+  c->duration = sane_time(e->ns);
 }
 
 /* The keys by which a call looks for what is remembered; what they find is brought. */
 static inline void find_keys(const pass *p, const wr_common *t, wr_fact_call *c)
 {
+  if (!(t->what & (WR_ALLOCATES | WR_FREES | WR_IS_MOVE)) && !p->hashes.hash.count) return;
   c->key = hash_mix(t->seed, c->a);
   if (t->what & (WR_ALLOCATES | WR_FREES)) wr_records_fetch(&p->blocks.block, c->key);
   if (!(t->what & WR_IS_MOVE)) return;
@@ -312,12 +332,9 @@ static weir_status see_polls(pass *p, const wr_common *t, const wr_fact_call *c)
   return ADD(p, POLLED, c->id, t->id, (int64_t)c->bytes + 1, c->duration, span);
 }
 
-/* What does not ask for memory: it need not wait for allocations that have not returned. */
-static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c)
+static weir_status see_object(pass *p, const wr_common *t, const wr_fact_call *c)
 {
-  thread_state *h = t->of_thread;
   bool loads = t->object == WR_HANDLE_MODULE && !t->ends;
-  if (t->what & WR_POLLS) return see_polls(p, t, c);
   if (loads) {
     weir_status st = ADD(p, CODE_LOADED, c->id, t->id, c->duration);
     if (st) return st;
@@ -327,7 +344,15 @@ static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c
     weir_status st = ADD(p, STREAM_MADE, c->id, t->id, (int64_t)(c->b & 1));
     if (st) return st;
   }
-  if (t->what & WR_OBJECT) return wr_handle_take(&p->handles, t, c);
+  return wr_handle_take(&p->handles, t, c);
+}
+
+/* What does not ask for memory: it need not wait for allocations that have not returned. */
+static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c)
+{
+  thread_state *h = t->of_thread;
+  if (t->what & WR_POLLS) return see_polls(p, t, c);
+  if (t->what & WR_OBJECT) return see_object(p, t, c);
   bool counts = h->storm.total || t->kind == WEIR_EV_LAUNCH;
   return counts ? wr_storm_take(&p->storms, &h->storm, t, c) : WEIR_OK;
 }
@@ -361,11 +386,7 @@ static weir_status take_batch(pass *p, const wr_event events[], int count)
     const wr_common *t = &p->f->common[e->at];
     if (!(t->what & WR_TAKEN)) continue;
     wr_fact_call *c = &call[taken++];
-    c->id = e->id;
-    c->time = sane_time(e->start);
-    c->a = e->a, c->b = e->b, c->bytes = e->bytes;
-    c->duration = sane_time(e->ns);
-    c->common = (uint32_t)e->at;
+    read_call(c, e);
     find_keys(p, t, c);
   }
   for (int i = 0; !st && i < taken; i++)

@@ -17,10 +17,11 @@ static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until
   if (until) span = span > copies ? span - copies : 0;
   for (int i = 0; !st && i < h->runs; i++) {
     const wr_storm_run *r = &h->run[i];
+    if (r->launches < WR_LEAST_STORM) continue;
     const int64_t v[] = {r->first, r->last,    (int64_t)r->launches, (int64_t)h->total,
                          span,     until != 0, (int64_t)r->threads,  r->template,
                          r->ns};
-    if (r->launches >= WR_LEAST_STORM) st = wr_fact_add(f->tables, WR_FACT_STORM, v);
+    st = wr_fact_add(f->tables, WR_FACT_STORM, v);
   }
   h->runs = 0;
   h->total = h->moved = 0;

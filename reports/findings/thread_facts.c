@@ -15,8 +15,10 @@ enum {
 
 /* `in_thread` of a template. */
 enum {
-  LARGE = 1 << 0,       /* a large copy, if it has as many bytes */
-  QUEUES = 1 << 1,      /* it queues something: neither captured, nor a further one of a batch */
+  LARGE = 1 << 0, /* a large copy, if it has as many bytes */
+  QUEUES =
+      1
+      << 1, /* it queues something: neither captured, nor a further one of a batch; see WR_THREAD_LAUNCHES */
   STRIDED = 1 << 2,     /* that may be a row of a matrix */
   ALONE = 1 << 3,       /* it queues something or waits; as QUEUES */
   GAPS = 1 << 4,        /* it may end or begin a gap; see WR_THREAD_ENDS_GAP */

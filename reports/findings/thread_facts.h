@@ -4,6 +4,7 @@
 #ifndef WEIR_REPORTS_THREAD_FACTS_H
 #define WEIR_REPORTS_THREAD_FACTS_H
 
+#include "core/trace/event.h"
 #include "reports/findings/fact_call.h"
 #include "reports/findings/facts.h"
 
@@ -67,13 +68,22 @@ typedef struct wr_thread_facts {
 
 /* What calls of a template are to a thread: `in_thread` of it. */
 uint16_t wr_thread_kind(const wr_common *t);
-enum { WR_THREAD_ENDS_GAP = 1 << 4 | 1 << 9 /* of one that can end a gap, and is no more */ };
+enum {
+  WR_THREAD_ENDS_GAP = 1 << 4 | 1 << 9, /* of one that can end a gap, and is no more */
+  WR_THREAD_LAUNCHES = 1 << 1 | 1 << 3 | 1 << 11 | 1 << 15, /* of most launches */
+  WR_THREAD_WAITS = 1 << 13 /* a wait, or a copy that returns when earlier work is done */
+};
 
-/* Whether it is to be taken. */
-static inline bool wr_thread_minds(const wr_thread_state *h, const wr_common *t)
+/* Whether the call has been taken, as wr_thread_take() would have: it is nothing to the thread, or a launch that ends the
+ * rows and the small copies before it. */
+static inline bool wr_thread_pass(wr_thread_state *h, const wr_common *t, const wr_fact_call *c)
 {
-  bool ends = t->in_thread == WR_THREAD_ENDS_GAP;
-  return ends ? h->gap_row[WR_GAP_BLOCKING_COPY].open : t->in_thread;
+  if (t->in_thread == WR_THREAD_ENDS_GAP) return !h->gap_row[WR_GAP_BLOCKING_COPY].open;
+  if (t->in_thread != WR_THREAD_LAUNCHES) return !t->in_thread;
+  if (t->kind != WEIR_EV_LAUNCH || (h->wait && !h->followed)) return false;
+  h->any = h->copied = false;
+  h->queued_end = c->time + c->duration;
+  return true;
 }
 
 /* The thread's next call, which succeeded, in order of time. `shared`: the host may look at what
