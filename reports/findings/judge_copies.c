@@ -164,6 +164,7 @@ void wr_judge_through_the_host(wr_case *c)
 {
   hash_map at = {0};
   int64_t min_times = wr_case_limit(c, "min_times"), hashed = 1;
+  int64_t small_times = wr_case_limit(c, "small_times"), large = wr_case_limit(c, "large");
   int64_t slowest = wr_case_limit(c, "slowest"), link = wr_case_limit(c, "link");
   if (wr_db_has_table(c->db, "copy_hash") && !c->status)
     c->status = wr_db_number(c->db, "SELECT EXISTS(SELECT 1 FROM main.copy_hash)", &hashed);
@@ -176,7 +177,7 @@ void wr_judge_through_the_host(wr_case *c)
     uint64_t *place;
     if (!find_bounce(c, s, &at, &back, &place)) continue;
     int64_t times = (int64_t)(*place >> 32), brief = (int64_t)(*place & UINT32_MAX);
-    if (times < min_times) continue;
+    if (times < (back.bytes < large ? small_times : min_times)) continue;
     const wr_wait_row *w = wr_case_wait(c, s->event);
     int64_t takes = time_of_copy(&back, link);
     int64_t own = w && w->pending ? wr_over(back.bytes, slowest) : takes;

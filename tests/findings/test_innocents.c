@@ -24,6 +24,7 @@ static const struct innocent {
     {"copy-behind-work", NULL, "pageable-async"},
     {"wait-then-free", "array-for-a-scalar", NULL},
     {"upload-changed", "repeated-upload", NULL},
+    {"state-changed", "through-the-host, number-in-each-step", NULL},
     {"interrupted-launches", NULL, "launch-storm"},
     {"asks-for-each", NULL, NULL},
     {"used-by-kernels", NULL, NULL},
@@ -54,6 +55,10 @@ static void run_all(void)
   found_run(runs, "upload-changed.hashed", "innocent upload-changed",
             "--sim=1 --mode=observe --hash=on");
   found_run(runs, "upload-changed.unhashed", "innocent upload-changed",
+            "--sim=1 --mode=observe --hash=off");
+  found_run(runs, "state-changed.hashed", "innocent state-changed",
+            "--sim=1 --mode=observe --hash=on");
+  found_run(runs, "state-changed.unhashed", "innocent state-changed",
             "--sim=1 --mode=observe --hash=off");
   found_run(runs, "used-by-kernels.unread", "innocent used-by-kernels",
             "--sim=1 --mode=observe --access=off");
@@ -121,6 +126,19 @@ START_TEST(whether_a_buffer_was_the_same_is_left_to_hashes)
 }
 END_TEST
 
+/* Without hashes it is possible that the host brings a state on as it was. */
+START_TEST(a_state_that_the_host_changes_does_not_go_through_it)
+{
+  json_t *all = found_read("state-changed.unhashed");
+  ck_assert_ptr_nonnull(found_of(all, "through-the-host"));
+  json_decref(all);
+  if (!FOUND_CAN_HASH) return;
+  all = found_read("state-changed.hashed");
+  ck_assert_ptr_null(found_of(all, "through-the-host"));
+  json_decref(all);
+}
+END_TEST
+
 /* By their parameters alone kernels are known to use it. */
 START_TEST(what_kernels_use_is_idle_only_where_their_parameters_are_not_read)
 {
@@ -185,6 +203,7 @@ int main(void)
   tcase_add_unchecked_fixture(t, run_all, leave_scratch);
   tcase_add_loop_test(t, what_is_no_waste_is_not_found, 0, INNOCENTS * MODES);
   tcase_add_test(t, a_copy_behind_work_saves_no_more_than_a_copy_takes);
+  tcase_add_test(t, a_state_that_the_host_changes_does_not_go_through_it);
   tcase_add_test(t, whether_a_buffer_was_the_same_is_left_to_hashes);
   tcase_add_loop_test(t, what_launches_are_handed_no_more_is_likely_idle, 0, MODES);
   tcase_add_test(t, what_kernels_use_is_idle_only_where_their_parameters_are_not_read);

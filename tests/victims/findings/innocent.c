@@ -310,6 +310,24 @@ static void upload_changed(void)
   free(host);
 }
 
+/* A small state that the host brings up to date between: of its bytes one is another one each time. */
+static void state_changed(void)
+{
+  enum { STATE = 256 };
+  unsigned char *state = (unsigned char *)pinned_memory(STATE),
+                *p = (unsigned char *)device_memory(STATE);
+  for (int i = 0; i < STATE; i++)
+    state[i] = (unsigned char)i;
+  for (int i = 0; i < 2 * TIMES; i++) {
+    CHECK(cudaMemcpyAsync(p, state, STATE, cudaMemcpyHostToDevice, NULL));
+    launch(NULL, as_floats(p), STATE / sizeof(float));
+    CHECK(cudaMemcpy(state, p, STATE, cudaMemcpyDeviceToHost));
+    state[i % STATE]++;
+  }
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(state));
+}
+
 static void interrupt(int number)
 {
   (void)number;
@@ -545,6 +563,7 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"copy-behind-work", copy_behind_work},
                               {"wait-then-free", wait_then_free},
                               {"upload-changed", upload_changed},
+                              {"state-changed", state_changed},
                               {"interrupted-launches", interrupted_launches},
                               {"asks-for-each", asks_for_each},
                               {"used-by-kernels", used_by_kernels},

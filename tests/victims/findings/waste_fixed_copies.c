@@ -138,6 +138,32 @@ void through_the_host(int fixed, int times)
   CHECK(cudaFree(to));
 }
 
+/* A filter: each block of samples comes behind the last samples of the one before. The host looks at none of them. */
+void tail_through_the_host(int fixed, int times)
+{
+  enum { TAIL = 63 };
+  float *in = (float *)(void *)pinned_memory(PIECE * sizeof(float));
+  char *tail = pinned_memory(TAIL * sizeof(float));
+  float *x = used_memory((TAIL + PIECE) * sizeof(float)), *out = used_memory(4096);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    for (int k = 0; k < PIECE; k++)
+      in[k] = (float)(i + k);
+    if (!fixed) CHECK(cudaMemcpyAsync(x, tail, TAIL * sizeof(float), cudaMemcpyHostToDevice, NULL));
+    CHECK(cudaMemcpyAsync(x + TAIL, in, PIECE * sizeof(float), cudaMemcpyHostToDevice, NULL));
+    launch(NULL, out, 64);
+    if (fixed)
+      CHECK(cudaMemcpyAsync(x, x + PIECE, TAIL * sizeof(float), cudaMemcpyDeviceToDevice, NULL));
+    CHECK(cudaStreamSynchronize(NULL));
+    if (!fixed) CHECK(cudaMemcpy(tail, x + PIECE, TAIL * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+  end_part();
+  CHECK(cudaFree(x));
+  CHECK(cudaFree(out));
+  CHECK(cudaFreeHost(in));
+  CHECK(cudaFreeHost(tail));
+}
+
 static float *memory_of(int device)
 {
   CHECK(cudaSetDevice(device));
