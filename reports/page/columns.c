@@ -9,8 +9,9 @@ enum {
   GZIP_LEVEL = 2,  /* level 4 takes 1.5 times as long for 3 % less, zlib's default 4 times */
   GZIP_WINDOW = 15 + 16,
   GZIP_MEMORY = 8,
-  SAMPLE = 16 << 10,      /* bytes of a column by which its strategy is chosen */
-  FEWEST_TRIED = 64 << 10 /* bytes of a column from which on one is chosen */
+  SAMPLE = 16 << 10,                 /* bytes of a column by which its strategy is chosen */
+  MOST_PACKED = SAMPLE - SAMPLE / 8, /* bytes of it for which packing is not worth its time */
+  FEWEST_TRIED = 64 << 10            /* bytes of a column from which on one is chosen */
 };
 
 int page_column_new(page_columns *c, page_encoding encoding)
@@ -117,22 +118,29 @@ static uint64_t bytes_of_sample(z_stream *trial, unsigned char *sample, int stra
   return trial->total_out;
 }
 
+typedef struct packing {
+  int level, strategy;
+} packing;
+
 /* A column of numbers of which most are near no other alike is as small by runs and Huffman codes
- * alone, in less than half the time. One of a loop's calls is not. */
-static int strategy_of(packer *p, const page_column *x)
+ * alone, in less than half the time. One of a loop's calls is not. What neither makes much smaller
+ * is left as it is. */
+static packing choose_packing(packer *p, const page_column *x)
 {
-  if (x->used < FEWEST_TRIED) return Z_DEFAULT_STRATEGY;
+  const packing search = {GZIP_LEVEL, Z_DEFAULT_STRATEGY}, by_runs = {GZIP_LEVEL, Z_RLE};
+  if (x->used < FEWEST_TRIED) return search;
   unsigned char *sample = x->bytes + (x->used - SAMPLE) / 2;
   uint64_t runs = bytes_of_sample(&p->trial, sample, Z_RLE);
-  if (runs <= SAMPLE / 64) return Z_RLE;
+  if (runs <= SAMPLE / 64) return by_runs;
   uint64_t repeated = bytes_of_sample(&p->trial, sample, Z_DEFAULT_STRATEGY);
-  return runs <= repeated + repeated / 32 ? Z_RLE : Z_DEFAULT_STRATEGY;
+  if (runs > MOST_PACKED && repeated > MOST_PACKED) return (packing){0, Z_DEFAULT_STRATEGY};
+  return runs <= repeated + repeated / 32 ? by_runs : search;
 }
 
 static void pack_column(packer *p, const page_column *x)
 {
-  int strategy = strategy_of(p, x);
-  while (deflateParams(&p->z, GZIP_LEVEL, strategy) == Z_BUF_ERROR)
+  packing how = choose_packing(p, x);
+  while (deflateParams(&p->z, how.level, how.strategy) == Z_BUF_ERROR)
     put_piece(p);
   if (!p->z.avail_out) put_piece(p);
   pack_bytes(p, x->bytes, x->used, Z_NO_FLUSH);
