@@ -75,34 +75,64 @@ static void begin_scalar(wr_step_state *h, const wr_common *t, const wr_fact_cal
                           .template = t->id,
                           .duration = c->duration,
                           .end = waits ? c->time + c->duration : 0,
+                          .stream = t->stream,
                           .launches = h->launches,
-                          .first = h->first_launch,
                           .again = h->again,
                           .crossed = h->crossed};
-  h->launches = h->again = h->crossed = 0;
+  h->launches = h->first = h->again = h->crossed = 0;
 }
 
-/* The host launches more, some time after it had the number. Where a launch was made several times before, the number is not
- * asked for in each step. */
+/* The host launches more, some time after it had the number. Where what comes first of a step came several times before,
+ * the number is not asked for in each step. */
 static weir_status end_scalar(wr_fact_tables *tables, wr_step_state *h, const wr_fact_call *c)
 {
   const wr_scalar s = h->scalar;
   h->scalar.event = 0;
   if (!s.end || s.again != 1) return WEIR_OK;
-  const int64_t v[] = {s.event,    s.wait,     c->time - s.end, s.template,
-                       s.duration, s.launches, s.crossed};
+  int64_t gap = s.stays ? 0 : c->time - s.end;
+  const int64_t v[] = {s.event, s.wait, gap, s.template, s.duration, s.launches, s.crossed};
   return wr_fact_add(tables, WR_FACT_SCALAR_STEP, v);
+}
+
+/* A further wait, for a stream of which the thread has queued nothing since it had the number: it takes no time, and the first
+ * one that follows a copy which waits by itself goes with the copy. Another one stays where the number is not copied, and the
+ * host is then not further ahead. */
+static void wait_again(wr_scalar *s, const wr_common *t, const wr_fact_call *c)
+{
+  bool nothing = !s->queued && t->copy == WEIR_SYNC_STREAM && t->stream == s->stream;
+  if (!nothing) s->event = 0;
+  s->stays |= s->wait || s->waited;
+  s->waited = true;
+  s->end = c->time + c->duration;
 }
 
 /* The wait for it. Where the host waits for more before it launches, it would do so without the number. */
 static void wait_scalar(wr_step_state *h, const wr_common *t, const wr_fact_call *c)
 {
   wr_scalar *s = &h->scalar;
-  if (!t->asked || t->copy == WEIR_SYNC_STREAM_WAIT) return;
-  if (s->end) s->event = 0;
-  if (!s->event || s->end) return;
+  if (!t->asked || t->copy == WEIR_SYNC_STREAM_WAIT || !s->event) return;
+  if (s->end) {
+    wait_again(s, t, c);
+    return;
+  }
   s->wait = c->id, s->end = c->time + c->duration;
   s->duration += c->duration;
+}
+
+/* What a step can begin with. */
+static void begin_step(wr_step_state *h, const wr_common *t)
+{
+  if (!h->first) h->first = t->id;
+  h->again += h->first == t->id;
+}
+
+/* A larger copy between host and device: only an upload that the host does not wait for leaves the number. */
+static void cross(wr_step_state *h, const wr_common *t)
+{
+  bool waits = !(t->flags & WEIR_EVF_ASYNC) || t->flags & WEIR_EVF_IMPLICIT_SYNC;
+  h->crossed++;
+  if (waits || t->what & WR_BACK || !h->scalar.end) h->scalar.event = 0;
+  if (t->what & WR_UP) begin_step(h, t);
 }
 
 /* A call that queues something or waits. */
@@ -117,11 +147,11 @@ static weir_status see_scalar(wr_fact_tables *tables, wr_step_state *h, const wr
     wait_scalar(h, t, c);
   } else if (t->kind == WEIR_EV_LAUNCH || t->kind == WEIR_EV_CALL) { /* or of a graph */
     if (h->scalar.event) st = end_scalar(tables, h, c);
-    if (!h->launches++) h->first_launch = t->id;
-    h->again += h->first_launch == t->id;
+    h->launches++;
+    begin_step(h, t);
   } else {
-    h->crossed += copy && crosses;
-    if (copy && crosses) h->scalar.event = 0; /* it may wait, too */
+    h->scalar.queued = true;
+    if (copy && crosses) cross(h, t);
   }
   return st;
 }

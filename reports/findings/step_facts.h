@@ -21,9 +21,12 @@ typedef struct wr_result { /* copy to the host */
 /* A few bytes that came to the host, and what came before it since the one before. */
 typedef struct wr_scalar {
   int64_t event, template, duration; /* event 0: none */
-  int64_t wait, end;              /* wait 0: it waits by itself; end: of what waited, 0 not yet */
-  int64_t launches, first, again; /* since: launches, the template of the first, launches of that */
-  int64_t crossed;                /* larger copies between host and device */
+  int64_t wait, end;       /* wait 0: it waits by itself; end: of what waited, 0 not yet */
+  uint64_t stream;         /* the copy's */
+  int64_t launches, again; /* since the one before: launches; calls of what came first */
+  int64_t crossed;         /* larger copies between host and device */
+  bool queued, waited,
+      stays; /* after it: something other than a launch; a wait after `end`; one that is needed without it */
 } wr_scalar;
 
 /* What is remembered of a thread. Zero-initialised it has called nothing. */
@@ -34,8 +37,9 @@ typedef struct wr_step_state {
   int64_t set, set_template, set_ns; /* the last call, where it set the device; 0: it did not */
   uint64_t device, device_before;    /* 1 more than is set, and was before `set`; 0: unknown */
   wr_scalar scalar;                  /* the last of the thread's */
-  int64_t launches, first_launch, again, crossed; /* as there, since it */
-  bool turns;                                     /* two calls and more end with `set` */
+  int64_t launches, again, crossed;  /* as there, since it */
+  int64_t first; /* template of the first launch or larger upload since it; 0: none */
+  bool turns;    /* two calls and more end with `set` */
 } wr_step_state;
 
 /* A call of WR_STEPS_ON, or after one that set the device, as wr_step_take() has it. */

@@ -209,15 +209,32 @@ static void polled_in_a_loop_twin(void)
 
 /* ---- number-in-each-step --------------------------------------------------------------------- */
 
-/* How far it has come is asked after each step, or after some. */
+/* Each step has an input of its own and two launches of one place; how far it has come is asked after each, or after some. */
 static void ask_each_step(int steps)
 {
-  float *p = some_memory(4096), left = 0;
+  float *p = some_memory(4096), *input = (float *)(void *)pinned_memory(4096), left = 0;
   for (int i = 1; i <= TIMES * steps; i++) {
-    launch(NULL, p, 64);
+    CHECK(cudaStreamSynchronize(NULL)); /* the input has been uploaded */
+    input[0]++;
+    CHECK(cudaMemcpyAsync(p, input, 4096, cudaMemcpyHostToDevice, NULL));
+    for (int k = 0; k < 2; k++)
+      launch(NULL, p, 64);
     if (i % steps) continue;
-    CHECK(cudaMemcpy(&left, p, 4, cudaMemcpyDeviceToHost)); /* WASTE number-in-each-step */
+    cudaMemcpyAsync(&left, p, 4, cudaMemcpyDeviceToHost, NULL); /* WASTE number-in-each-step */
+    CHECK(cudaStreamSynchronize(NULL));
     if (left < 0) break;
+  }
+  CHECK(cudaFreeHost(input));
+  CHECK(cudaFree(p));
+}
+
+/* The steps of a solver, which have no input. */
+static void ask_each_tenth_step(void)
+{
+  float *p = some_memory(4096), left = 0;
+  for (int i = 1; i <= TIMES * 10 && left >= 0; i++) {
+    launch(NULL, p, 64);
+    if (i % 10 == 0) CHECK(cudaMemcpy(&left, p, 4, cudaMemcpyDeviceToHost));
   }
   CHECK(cudaFree(p));
 }
@@ -230,6 +247,7 @@ static void number_in_each_step(void)
 static void number_in_each_step_twin(void)
 {
   ask_each_step(10);
+  ask_each_tenth_step();
 }
 
 const waster wait_wasters[] = {
