@@ -25,6 +25,7 @@ static const struct innocent {
     {"wait-then-free", "array-for-a-scalar", NULL},
     {"upload-changed", "repeated-upload", NULL},
     {"state-changed", "through-the-host, number-in-each-step", NULL},
+    {"graphs-of-buffers", "dead-write, premature-wait", NULL},
     {"interrupted-launches", NULL, "launch-storm"},
     {"asks-for-each", NULL, NULL},
     {"used-by-kernels", NULL, NULL},

@@ -57,6 +57,7 @@ static const struct expected {
     {"pool_gives_back", 12, 12 * 8},
     {"graph_made_anew", 12, 11},
     {"graph_captured_anew", 12, 11},
+    {"graph_of_new_memory", 12, 11},
     {"launch_storm", 64, BY_TIME},
     {"handle_churn", 20, 2 * 19},
     {"asked_in_a_loop", 100, 99},

@@ -328,6 +328,48 @@ static void state_changed(void)
   CHECK(cudaFreeHost(state));
 }
 
+/* Returns a graph (new) that writes a buffer, with so many memsets between. */
+static cudaGraphExec_t captured_graph(cudaStream_t s, float *p, int memsets)
+{
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  launch(s, p, 64);
+  for (int i = 0; i < memsets; i++)
+    CHECK(cudaMemsetAsync(p + 64, 0, 64, s));
+  launch(s, p, 64);
+  CHECK(cudaStreamEndCapture(s, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaGraphLaunch(exec, s));
+  return exec;
+}
+
+/* Graphs of one shape, each for a buffer of its own, are kept and launched again; of others, each has another shape than
+ * the one before. */
+static void graphs_of_buffers(void)
+{
+  enum { KEPT = 16 };
+  cudaGraphExec_t kept[KEPT];
+  float *p[KEPT];
+  cudaStream_t s;
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < KEPT; i++)
+    p[i] = as_floats(device_memory(PAGE));
+  for (int i = 0; i < KEPT; i++)
+    kept[i] = captured_graph(s, p[i], 1);
+  for (int i = 0; i < 4 * KEPT; i++)
+    CHECK(cudaGraphLaunch(kept[i % KEPT], s));
+  for (int i = 0; i < KEPT; i++)
+    CHECK(cudaGraphExecDestroy(kept[i]));
+  for (int i = 0; i < KEPT; i++)
+    CHECK(cudaGraphExecDestroy(captured_graph(s, p[i], i % 2)));
+  CHECK(cudaStreamSynchronize(s));
+  CHECK(cudaStreamDestroy(s));
+  for (int i = 0; i < KEPT; i++)
+    CHECK(cudaFree(p[i]));
+}
+
 static void interrupt(int number)
 {
   (void)number;
@@ -564,6 +606,7 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"wait-then-free", wait_then_free},
                               {"upload-changed", upload_changed},
                               {"state-changed", state_changed},
+                              {"graphs-of-buffers", graphs_of_buffers},
                               {"interrupted-launches", interrupted_launches},
                               {"asks-for-each", asks_for_each},
                               {"used-by-kernels", used_by_kernels},

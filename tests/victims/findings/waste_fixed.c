@@ -256,6 +256,40 @@ void graph_made_anew(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
+/* A graph of the same shape in each round, whose kernels write memory of the round: made anew, or updated. */
+void graph_of_new_memory(int fixed, int times)
+{
+  cudaGraph_t graph;
+  cudaGraphExec_t exec = NULL;
+  cudaGraphExecUpdateResultInfo result;
+  cudaStream_t s;
+  float **p = calloc((size_t)times, sizeof(*p));
+  for (int i = 0; i < times; i++)
+    p[i] = used_memory(4096);
+  CHECK(cudaStreamCreate(&s));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    for (int k = 0; k < BLOCKS; k++)
+      launch(s, p[i], 64);
+    CHECK(cudaStreamEndCapture(s, &graph));
+    if (fixed && i)
+      CHECK(cudaGraphExecUpdate(exec, graph, &result));
+    else
+      CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, s));
+    CHECK(cudaStreamSynchronize(s));
+    if (!fixed || i == times - 1) CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+    work_for(100000);
+  }
+  end_part();
+  CHECK(cudaStreamDestroy(s));
+  for (int i = 0; i < times; i++)
+    CHECK(cudaFree(p[i]));
+  free(p);
+}
+
 /* So many launches one by one, or as one graph. */
 void launch_storm(int fixed, int times)
 {
