@@ -211,11 +211,14 @@ typedef struct event_sort {
   wr_batch *batch;
 } event_sort;
 
-static weir_status log_event(void *context, const wr_event *e)
+static weir_status log_events(void *context, const wr_event events[], size_t count)
 {
   event_sort *s = context;
-  const logged_event one = {e->id, e->start, e->ns, e->a, e->b, e->bytes, e->at};
-  wr_run_keep(&s->log, (const wr_logged *)(const void *)&one);
+  for (size_t i = 0; i < count; i++) {
+    const wr_event *e = &events[i];
+    const logged_event one = {e->id, e->start, e->ns, e->a, e->b, e->bytes, e->at};
+    wr_run_keep(&s->log, (const wr_logged *)(const void *)&one);
+  }
   return WEIR_OK;
 }
 
@@ -232,7 +235,9 @@ static weir_status sort_events(wr_events *x, wr_batch *batch)
   char *beside = wr_run_path();
   event_sort s = {x, {.trace = beside, .size = sizeof(logged_event)}, batch};
   if (!beside) return wr_db_out_of_memory(x->db);
-  weir_status st = wr_events_each(x, log_event, &s);
+  wr_batch rows = {.take = log_events, .context = &s};
+  weir_status st = wr_batch_rows(x, &rows);
+  if (!st) st = wr_batch_end(&rows);
   if (!st && s.log.incomplete)
     st = weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", beside);
   if (!st) st = wr_run_each(&s.log, take_logged, &s);

@@ -15,7 +15,7 @@ enum { TEMPLATES = 5, ROUNDS = 15, MANY_RUNS = 300 /* more than are merged: they
 static char path[64];
 static uint64_t state;
 
-static uint64_t draw(uint64_t below)
+static uint64_t draw_below(uint64_t below)
 {
   return damage_draw(&state, below);
 }
@@ -45,14 +45,16 @@ static void make_templates(sqlite3 *handle)
 /* One begins with each call; in it rows begin in order, but for some that are before up to `late` others. */
 static void add_run(sqlite3_stmt *q, uint64_t rows, uint64_t late)
 {
-  int64_t start = (int64_t)draw(rows * 8), numbers[6];
+  int64_t start = (int64_t)draw_below(rows * 8), numbers[6];
   for (uint64_t i = 0; i < rows; i++) {
-    start += (int64_t)draw(3) * (int64_t)draw(50);
-    numbers[0] = (int64_t)draw(30) ? 1 + (int64_t)draw(TEMPLATES - 1) : 5 + (int64_t)draw(3);
-    numbers[1] = late && !draw(5) ? start - (int64_t)draw(late) : start;
-    numbers[2] = (int64_t)draw(2000) - 5;
+    start += (int64_t)draw_below(3) * (int64_t)draw_below(50);
+    numbers[0] = (int64_t)draw_below(30) ? 1 + (int64_t)draw_below(TEMPLATES - 1)
+                                         : 5 + (int64_t)draw_below(3);
+    numbers[1] = late && !draw_below(5) ? start - (int64_t)draw_below(late) : start;
+    numbers[2] = (int64_t)draw_below(2000) - 5;
     for (int k = 3; k < 6; k++)
-      numbers[k] = (int64_t)(draw(4) ? draw(UINT64_C(1) << 40) >> draw(40) : draw(2));
+      numbers[k] = (int64_t)(draw_below(4) ? draw_below(UINT64_C(1) << 40) >> draw_below(40)
+                                           : draw_below(2));
     for (int k = 0; k < 6; k++)
       sqlite3_bind_int64(q, k + 1, numbers[k]);
     ck_assert_int_eq(sqlite3_step(q), SQLITE_DONE);
@@ -76,7 +78,7 @@ static void make_trace(uint64_t runs, uint64_t least, uint64_t late)
                          -1, &q, NULL),
       0);
   for (uint64_t i = 0; i < runs; i++)
-    add_run(q, least + draw(least * 2), late);
+    add_run(q, least + draw_below(least * 2), late);
   sqlite3_finalize(q);
   run_sql(handle, "COMMIT");
   sqlite3_close(handle);
@@ -184,7 +186,8 @@ START_TEST(events_come_in_order_however_many_runs_there_are)
 {
   for (uint64_t round = 1; round <= ROUNDS; round++) {
     state = round * 7919;
-    make_trace(draw(round < 5 ? 2 : 40), 1 + draw(200), draw(2) ? draw(60) : 0);
+    make_trace(draw_below(round < 5 ? 2 : 40), 1 + draw_below(200),
+               draw_below(2) ? draw_below(60) : 0);
     compare_trace();
   }
 }
