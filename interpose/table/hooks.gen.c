@@ -9726,6 +9726,134 @@ WEIR_BODY CUresult w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n
 _Static_assert(WEIR_SAME(&w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, PFN_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000), "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
 WEIR_EXPORT(w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuOccupancyMaxPotentialBlockSize)(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit);
+WEIR_BODY CUresult w_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit)
+{
+  fn_cuOccupancyMaxPotentialBlockSize real = (fn_cuOccupancyMaxPotentialBlockSize)(uintptr_t)hook_original(ROW_w_cuOccupancyMaxPotentialBlockSize);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1039, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+  asked_answer asked = {.api = 1039, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuOccupancyMaxPotentialBlockSize, PFN_cuOccupancyMaxPotentialBlockSize_v6050), "cuOccupancyMaxPotentialBlockSize");
+WEIR_EXPORT(w_cuOccupancyMaxPotentialBlockSize, cuOccupancyMaxPotentialBlockSize, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuOccupancyMaxPotentialBlockSizeWithFlags)(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags);
+WEIR_BODY CUresult w_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+{
+  fn_cuOccupancyMaxPotentialBlockSizeWithFlags real = (fn_cuOccupancyMaxPotentialBlockSizeWithFlags)(uintptr_t)hook_original(ROW_w_cuOccupancyMaxPotentialBlockSizeWithFlags);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1040, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags);
+  asked_answer asked = {.api = 1040, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuOccupancyMaxPotentialBlockSizeWithFlags, PFN_cuOccupancyMaxPotentialBlockSizeWithFlags_v7000), "cuOccupancyMaxPotentialBlockSizeWithFlags");
+WEIR_EXPORT(w_cuOccupancyMaxPotentialBlockSizeWithFlags, cuOccupancyMaxPotentialBlockSizeWithFlags, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuOccupancyAvailableDynamicSMemPerBlock)(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize);
+WEIR_BODY CUresult w_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)
+{
+  fn_cuOccupancyAvailableDynamicSMemPerBlock real = (fn_cuOccupancyAvailableDynamicSMemPerBlock)(uintptr_t)hook_original(ROW_w_cuOccupancyAvailableDynamicSMemPerBlock);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1035, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(dynamicSmemSize, func, numBlocks, blockSize);
+  asked_answer asked = {.api = 1035, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(dynamicSmemSize, func, numBlocks, blockSize);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuOccupancyAvailableDynamicSMemPerBlock, PFN_cuOccupancyAvailableDynamicSMemPerBlock_v10020), "cuOccupancyAvailableDynamicSMemPerBlock");
+WEIR_EXPORT(w_cuOccupancyAvailableDynamicSMemPerBlock, cuOccupancyAvailableDynamicSMemPerBlock, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuOccupancyMaxActiveClusters)(int *numClusters, CUfunction func, const CUlaunchConfig *config);
+WEIR_BODY CUresult w_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+  fn_cuOccupancyMaxActiveClusters real = (fn_cuOccupancyMaxActiveClusters)(uintptr_t)hook_original(ROW_w_cuOccupancyMaxActiveClusters);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1038, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(numClusters, func, config);
+  asked_answer asked = {.api = 1038, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(numClusters, func, config);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuOccupancyMaxActiveClusters, PFN_cuOccupancyMaxActiveClusters_v11070), "cuOccupancyMaxActiveClusters");
+WEIR_EXPORT(w_cuOccupancyMaxActiveClusters, cuOccupancyMaxActiveClusters, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuOccupancyMaxPotentialClusterSize)(int *clusterSize, CUfunction func, const CUlaunchConfig *config);
+WEIR_BODY CUresult w_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+  fn_cuOccupancyMaxPotentialClusterSize real = (fn_cuOccupancyMaxPotentialClusterSize)(uintptr_t)hook_original(ROW_w_cuOccupancyMaxPotentialClusterSize);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(1041, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(clusterSize, func, config);
+  asked_answer asked = {.api = 1041, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(clusterSize, func, config);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuOccupancyMaxPotentialClusterSize, PFN_cuOccupancyMaxPotentialClusterSize_v11070), "cuOccupancyMaxPotentialClusterSize");
+WEIR_EXPORT(w_cuOccupancyMaxPotentialClusterSize, cuOccupancyMaxPotentialClusterSize, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuKernelGetAttribute)(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev);
+WEIR_BODY CUresult w_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
+{
+  fn_cuKernelGetAttribute real = (fn_cuKernelGetAttribute)(uintptr_t)hook_original(ROW_w_cuKernelGetAttribute);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(900, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pi, attrib, kernel, dev);
+  asked_answer asked = {.api = 900, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(pi, attrib, kernel, dev);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuKernelGetAttribute, PFN_cuKernelGetAttribute_v12000), "cuKernelGetAttribute");
+WEIR_EXPORT(w_cuKernelGetAttribute, cuKernelGetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuCtxGetLimit)(size_t *pvalue, CUlimit limit);
+WEIR_BODY CUresult w_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+  fn_cuCtxGetLimit real = (fn_cuCtxGetLimit)(uintptr_t)hook_original(ROW_w_cuCtxGetLimit);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(775, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(pvalue, limit);
+  asked_answer asked = {.api = 775, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(pvalue, limit);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuCtxGetLimit, PFN_cuCtxGetLimit_v3010), "cuCtxGetLimit");
+WEIR_EXPORT(w_cuCtxGetLimit, cuCtxGetLimit, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuCtxGetStreamPriorityRange)(int *leastPriority, int *greatestPriority);
+WEIR_BODY CUresult w_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
+{
+  fn_cuCtxGetStreamPriorityRange real = (fn_cuCtxGetStreamPriorityRange)(uintptr_t)hook_original(ROW_w_cuCtxGetStreamPriorityRange);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(777, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(leastPriority, greatestPriority);
+  asked_answer asked = {.api = 777, .flags = 0, .bank = (uint8_t)WEIR_BANK_DRIVER, .start = clock_ticks()};
+  CUresult r = real(leastPriority, greatestPriority);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuCtxGetStreamPriorityRange, PFN_cuCtxGetStreamPriorityRange_v5050), "cuCtxGetStreamPriorityRange");
+WEIR_EXPORT(w_cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, WEIR_NODE_DRIVER);
+
 typedef cudaError_t (*fn_cudaMalloc)(void **devPtr, size_t size);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t row, int bank, void **devPtr, size_t size)
 {
@@ -13538,6 +13666,90 @@ WEIR_BODY cudaError_t w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 WEIR_EXPORT(w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, __typeof__(&cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)), "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags");
 
+typedef cudaError_t (*fn_cudaOccupancyAvailableDynamicSMemPerBlock)(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize);
+static inline __attribute__((always_inline)) cudaError_t k_cudaOccupancyAvailableDynamicSMemPerBlock(uint32_t row, int bank, size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize)
+{
+  fn_cudaOccupancyAvailableDynamicSMemPerBlock real = (fn_cudaOccupancyAvailableDynamicSMemPerBlock)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(986, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(dynamicSmemSize, func, numBlocks, blockSize);
+  asked_answer asked = {.api = 986, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(dynamicSmemSize, func, numBlocks, blockSize);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize) { return k_cudaOccupancyAvailableDynamicSMemPerBlock(ROW_w11_cudaOccupancyAvailableDynamicSMemPerBlock, WEIR_BANK_RT11, dynamicSmemSize, func, numBlocks, blockSize); }
+WEIR_EXPORT(w11_cudaOccupancyAvailableDynamicSMemPerBlock, cudaOccupancyAvailableDynamicSMemPerBlock, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize) { return k_cudaOccupancyAvailableDynamicSMemPerBlock(ROW_w12_cudaOccupancyAvailableDynamicSMemPerBlock, WEIR_BANK_RT12, dynamicSmemSize, func, numBlocks, blockSize); }
+WEIR_EXPORT(w12_cudaOccupancyAvailableDynamicSMemPerBlock, cudaOccupancyAvailableDynamicSMemPerBlock, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize) { return k_cudaOccupancyAvailableDynamicSMemPerBlock(ROW_w13_cudaOccupancyAvailableDynamicSMemPerBlock, WEIR_BANK_RT13, dynamicSmemSize, func, numBlocks, blockSize); }
+WEIR_EXPORT(w13_cudaOccupancyAvailableDynamicSMemPerBlock, cudaOccupancyAvailableDynamicSMemPerBlock, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaOccupancyAvailableDynamicSMemPerBlock, __typeof__(&cudaOccupancyAvailableDynamicSMemPerBlock)), "cudaOccupancyAvailableDynamicSMemPerBlock");
+
+typedef cudaError_t (*fn_cudaGetSymbolAddress)(void **devPtr, const void *symbol);
+static inline __attribute__((always_inline)) cudaError_t k_cudaGetSymbolAddress(uint32_t row, int bank, void **devPtr, const void *symbol)
+{
+  fn_cudaGetSymbolAddress real = (fn_cudaGetSymbolAddress)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(318, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(devPtr, symbol);
+  asked_answer asked = {.api = 318, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(devPtr, symbol);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaGetSymbolAddress(void **devPtr, const void *symbol) { return k_cudaGetSymbolAddress(ROW_w11_cudaGetSymbolAddress, WEIR_BANK_RT11, devPtr, symbol); }
+WEIR_EXPORT(w11_cudaGetSymbolAddress, cudaGetSymbolAddress, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaGetSymbolAddress(void **devPtr, const void *symbol) { return k_cudaGetSymbolAddress(ROW_w12_cudaGetSymbolAddress, WEIR_BANK_RT12, devPtr, symbol); }
+WEIR_EXPORT(w12_cudaGetSymbolAddress, cudaGetSymbolAddress, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaGetSymbolAddress(void **devPtr, const void *symbol) { return k_cudaGetSymbolAddress(ROW_w13_cudaGetSymbolAddress, WEIR_BANK_RT13, devPtr, symbol); }
+WEIR_EXPORT(w13_cudaGetSymbolAddress, cudaGetSymbolAddress, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaGetSymbolAddress, __typeof__(&cudaGetSymbolAddress)), "cudaGetSymbolAddress");
+
+typedef cudaError_t (*fn_cudaGetSymbolSize)(size_t *size, const void *symbol);
+static inline __attribute__((always_inline)) cudaError_t k_cudaGetSymbolSize(uint32_t row, int bank, size_t *size, const void *symbol)
+{
+  fn_cudaGetSymbolSize real = (fn_cudaGetSymbolSize)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(319, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(size, symbol);
+  asked_answer asked = {.api = 319, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(size, symbol);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaGetSymbolSize(size_t *size, const void *symbol) { return k_cudaGetSymbolSize(ROW_w11_cudaGetSymbolSize, WEIR_BANK_RT11, size, symbol); }
+WEIR_EXPORT(w11_cudaGetSymbolSize, cudaGetSymbolSize, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaGetSymbolSize(size_t *size, const void *symbol) { return k_cudaGetSymbolSize(ROW_w12_cudaGetSymbolSize, WEIR_BANK_RT12, size, symbol); }
+WEIR_EXPORT(w12_cudaGetSymbolSize, cudaGetSymbolSize, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaGetSymbolSize(size_t *size, const void *symbol) { return k_cudaGetSymbolSize(ROW_w13_cudaGetSymbolSize, WEIR_BANK_RT13, size, symbol); }
+WEIR_EXPORT(w13_cudaGetSymbolSize, cudaGetSymbolSize, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaGetSymbolSize, __typeof__(&cudaGetSymbolSize)), "cudaGetSymbolSize");
+
+typedef cudaError_t (*fn_cudaDeviceGetStreamPriorityRange)(int *leastPriority, int *greatestPriority);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceGetStreamPriorityRange(uint32_t row, int bank, int *leastPriority, int *greatestPriority)
+{
+  fn_cudaDeviceGetStreamPriorityRange real = (fn_cudaDeviceGetStreamPriorityRange)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(947, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(leastPriority, greatestPriority);
+  asked_answer asked = {.api = 947, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(leastPriority, greatestPriority);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w11_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority) { return k_cudaDeviceGetStreamPriorityRange(ROW_w11_cudaDeviceGetStreamPriorityRange, WEIR_BANK_RT11, leastPriority, greatestPriority); }
+WEIR_EXPORT(w11_cudaDeviceGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange, WEIR_NODE_RT11);
+WEIR_BODY cudaError_t w12_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority) { return k_cudaDeviceGetStreamPriorityRange(ROW_w12_cudaDeviceGetStreamPriorityRange, WEIR_BANK_RT12, leastPriority, greatestPriority); }
+WEIR_EXPORT(w12_cudaDeviceGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority) { return k_cudaDeviceGetStreamPriorityRange(ROW_w13_cudaDeviceGetStreamPriorityRange, WEIR_BANK_RT13, leastPriority, greatestPriority); }
+WEIR_EXPORT(w13_cudaDeviceGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDeviceGetStreamPriorityRange, __typeof__(&cudaDeviceGetStreamPriorityRange)), "cudaDeviceGetStreamPriorityRange");
+
 typedef cudaError_t (*fn_cudaHostGetDevicePointer)(void **pDevice, void *pHost, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaHostGetDevicePointer(uint32_t row, int bank, void **pDevice, void *pHost, unsigned int flags)
 {
@@ -13821,6 +14033,44 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDeviceProperti
 }
 WEIR_BODY cudaError_t w12_cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device) { return k_cudaGetDeviceProperties_v2_12(ROW_w12_cudaGetDeviceProperties_v2, WEIR_BANK_RT12, prop, device); }
 WEIR_EXPORT(w12_cudaGetDeviceProperties_v2, cudaGetDeviceProperties_v2, WEIR_NODE_RT12);
+
+typedef cudaError_t (*fn_cudaOccupancyMaxActiveClusters_1213)(int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig);
+static inline __attribute__((always_inline)) cudaError_t k_cudaOccupancyMaxActiveClusters_1213(uint32_t row, int bank, int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig)
+{
+  fn_cudaOccupancyMaxActiveClusters_1213 real = (fn_cudaOccupancyMaxActiveClusters_1213)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(989, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(numClusters, func, launchConfig);
+  asked_answer asked = {.api = 989, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(numClusters, func, launchConfig);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w12_cudaOccupancyMaxActiveClusters(int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig) { return k_cudaOccupancyMaxActiveClusters_1213(ROW_w12_cudaOccupancyMaxActiveClusters, WEIR_BANK_RT12, numClusters, func, launchConfig); }
+WEIR_EXPORT(w12_cudaOccupancyMaxActiveClusters, cudaOccupancyMaxActiveClusters, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaOccupancyMaxActiveClusters(int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig) { return k_cudaOccupancyMaxActiveClusters_1213(ROW_w13_cudaOccupancyMaxActiveClusters, WEIR_BANK_RT13, numClusters, func, launchConfig); }
+WEIR_EXPORT(w13_cudaOccupancyMaxActiveClusters, cudaOccupancyMaxActiveClusters, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaOccupancyMaxActiveClusters, __typeof__(&cudaOccupancyMaxActiveClusters)), "cudaOccupancyMaxActiveClusters");
+
+typedef cudaError_t (*fn_cudaOccupancyMaxPotentialClusterSize_1213)(int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig);
+static inline __attribute__((always_inline)) cudaError_t k_cudaOccupancyMaxPotentialClusterSize_1213(uint32_t row, int bank, int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig)
+{
+  fn_cudaOccupancyMaxPotentialClusterSize_1213 real = (fn_cudaOccupancyMaxPotentialClusterSize_1213)(uintptr_t)hook_original(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  asked_slot *slot = asked_begin(990, __builtin_return_address(0));
+  if (__builtin_expect(!slot, 1)) return real(clusterSize, func, launchConfig);
+  asked_answer asked = {.api = 990, .flags = WEIR_EVF_RUNTIME, .bank = (uint8_t)bank, .start = clock_ticks()};
+  cudaError_t r = real(clusterSize, func, launchConfig);
+  asked.status = (uint32_t)r;
+  asked_end(slot, &asked);
+  return r;
+}
+WEIR_BODY cudaError_t w12_cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig) { return k_cudaOccupancyMaxPotentialClusterSize_1213(ROW_w12_cudaOccupancyMaxPotentialClusterSize, WEIR_BANK_RT12, clusterSize, func, launchConfig); }
+WEIR_EXPORT(w12_cudaOccupancyMaxPotentialClusterSize, cudaOccupancyMaxPotentialClusterSize, WEIR_NODE_RT12);
+WEIR_BODY cudaError_t w13_cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig) { return k_cudaOccupancyMaxPotentialClusterSize_1213(ROW_w13_cudaOccupancyMaxPotentialClusterSize, WEIR_BANK_RT13, clusterSize, func, launchConfig); }
+WEIR_EXPORT(w13_cudaOccupancyMaxPotentialClusterSize, cudaOccupancyMaxPotentialClusterSize, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaOccupancyMaxPotentialClusterSize, __typeof__(&cudaOccupancyMaxPotentialClusterSize)), "cudaOccupancyMaxPotentialClusterSize");
 
 typedef cudaError_t (*fn_cudaMemSetMemPool_13)(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool);
 static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemSetMemPool_13(uint32_t row, int bank, const void *site, struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
@@ -14375,6 +14625,14 @@ const hook_row hook_rows[] = {
   ROW(w_cuFuncGetAttribute, "cuFuncGetAttribute", 889, 0)
   ROW(w_cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor", 1036, 0)
   ROW(w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 1037, 0)
+  ROW(w_cuOccupancyMaxPotentialBlockSize, "cuOccupancyMaxPotentialBlockSize", 1039, 0)
+  ROW(w_cuOccupancyMaxPotentialBlockSizeWithFlags, "cuOccupancyMaxPotentialBlockSizeWithFlags", 1040, 0)
+  ROW(w_cuOccupancyAvailableDynamicSMemPerBlock, "cuOccupancyAvailableDynamicSMemPerBlock", 1035, 0)
+  ROW(w_cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", 1038, 0)
+  ROW(w_cuOccupancyMaxPotentialClusterSize, "cuOccupancyMaxPotentialClusterSize", 1041, 0)
+  ROW(w_cuKernelGetAttribute, "cuKernelGetAttribute", 900, 0)
+  ROW(w_cuCtxGetLimit, "cuCtxGetLimit", 775, 0)
+  ROW(w_cuCtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", 777, 0)
   ROW(w11_cudaMalloc, "cudaMalloc", 4, 1)
   ROW(w11_cudaMallocPitch, "cudaMallocPitch", 9, 1)
   ROW(w11_cudaMalloc3D, "cudaMalloc3D", 5, 1)
@@ -14532,6 +14790,10 @@ const hook_row hook_rows[] = {
   ROW(w11_cudaFuncGetAttributes, "cudaFuncGetAttributes", 873, 1)
   ROW(w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, 1)
   ROW(w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, 1)
+  ROW(w11_cudaOccupancyAvailableDynamicSMemPerBlock, "cudaOccupancyAvailableDynamicSMemPerBlock", 986, 1)
+  ROW(w11_cudaGetSymbolAddress, "cudaGetSymbolAddress", 318, 1)
+  ROW(w11_cudaGetSymbolSize, "cudaGetSymbolSize", 319, 1)
+  ROW(w11_cudaDeviceGetStreamPriorityRange, "cudaDeviceGetStreamPriorityRange", 947, 1)
   ROW(w11_cudaHostGetDevicePointer, "cudaHostGetDevicePointer", 25, 1)
   ROW(w11_cudaHostGetFlags, "cudaHostGetFlags", 26, 1)
   ROW(w11_cudaDriverGetVersion, "cudaDriverGetVersion", 954, 1)
@@ -14704,6 +14966,12 @@ const hook_row hook_rows[] = {
   ROW(w12_cudaFuncGetAttributes, "cudaFuncGetAttributes", 873, 2)
   ROW(w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, 2)
   ROW(w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, 2)
+  ROW(w12_cudaOccupancyAvailableDynamicSMemPerBlock, "cudaOccupancyAvailableDynamicSMemPerBlock", 986, 2)
+  ROW(w12_cudaOccupancyMaxActiveClusters, "cudaOccupancyMaxActiveClusters", 989, 2)
+  ROW(w12_cudaOccupancyMaxPotentialClusterSize, "cudaOccupancyMaxPotentialClusterSize", 990, 2)
+  ROW(w12_cudaGetSymbolAddress, "cudaGetSymbolAddress", 318, 2)
+  ROW(w12_cudaGetSymbolSize, "cudaGetSymbolSize", 319, 2)
+  ROW(w12_cudaDeviceGetStreamPriorityRange, "cudaDeviceGetStreamPriorityRange", 947, 2)
   ROW(w12_cudaHostGetDevicePointer, "cudaHostGetDevicePointer", 25, 2)
   ROW(w12_cudaHostGetFlags, "cudaHostGetFlags", 26, 2)
   ROW(w12_cudaDriverGetVersion, "cudaDriverGetVersion", 954, 2)
@@ -14871,6 +15139,12 @@ const hook_row hook_rows[] = {
   ROW(w13_cudaFuncGetAttributes, "cudaFuncGetAttributes", 873, 3)
   ROW(w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, 3)
   ROW(w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, 3)
+  ROW(w13_cudaOccupancyAvailableDynamicSMemPerBlock, "cudaOccupancyAvailableDynamicSMemPerBlock", 986, 3)
+  ROW(w13_cudaOccupancyMaxActiveClusters, "cudaOccupancyMaxActiveClusters", 989, 3)
+  ROW(w13_cudaOccupancyMaxPotentialClusterSize, "cudaOccupancyMaxPotentialClusterSize", 990, 3)
+  ROW(w13_cudaGetSymbolAddress, "cudaGetSymbolAddress", 318, 3)
+  ROW(w13_cudaGetSymbolSize, "cudaGetSymbolSize", 319, 3)
+  ROW(w13_cudaDeviceGetStreamPriorityRange, "cudaDeviceGetStreamPriorityRange", 947, 3)
   ROW(w13_cudaHostGetDevicePointer, "cudaHostGetDevicePointer", 25, 3)
   ROW(w13_cudaHostGetFlags, "cudaHostGetFlags", 26, 3)
   ROW(w13_cudaDriverGetVersion, "cudaDriverGetVersion", 954, 3)
@@ -15226,8 +15500,8 @@ const hook_name hook_names[] = {
   {"cuMemsetD8_v2_ptds", 315, {ROW_w_cuMemsetD8_v2_ptds + 1, 0, 0, 0}},
   {"cuMemsetD8Async", 316, {ROW_w_cuMemsetD8Async + 1, 0, 0, 0}},
   {"cuMemsetD8Async_ptsz", 317, {ROW_w_cuMemsetD8Async_ptsz + 1, 0, 0, 0}},
-  {"cudaGetSymbolAddress", 318, {0, 0, 0, 0}},
-  {"cudaGetSymbolSize", 319, {0, 0, 0, 0}},
+  {"cudaGetSymbolAddress", 318, {0, ROW_w11_cudaGetSymbolAddress + 1, ROW_w12_cudaGetSymbolAddress + 1, ROW_w13_cudaGetSymbolAddress + 1}},
+  {"cudaGetSymbolSize", 319, {0, ROW_w11_cudaGetSymbolSize + 1, ROW_w12_cudaGetSymbolSize + 1, ROW_w13_cudaGetSymbolSize + 1}},
   {"cudaMemGetInfo", 320, {0, ROW_w11_cudaMemGetInfo + 1, ROW_w12_cudaMemGetInfo + 1, ROW_w13_cudaMemGetInfo + 1}},
   {"cudaPointerGetAttributes", 321, {0, ROW_w11_cudaPointerGetAttributes + 1, ROW_w12_cudaPointerGetAttributes + 1, ROW_w13_cudaPointerGetAttributes + 1}},
   {"cuDeviceTotalMem", 322, {ROW_w_cuDeviceTotalMem + 1, 0, 0, 0}},
@@ -15683,9 +15957,9 @@ const hook_name hook_names[] = {
   {"cuCtxGetExecAffinity", 772, {0, 0, 0, 0}},
   {"cuCtxGetFlags", 773, {0, 0, 0, 0}},
   {"cuCtxGetId", 774, {0, 0, 0, 0}},
-  {"cuCtxGetLimit", 775, {0, 0, 0, 0}},
+  {"cuCtxGetLimit", 775, {ROW_w_cuCtxGetLimit + 1, 0, 0, 0}},
   {"cuCtxGetSharedMemConfig", 776, {0, 0, 0, 0}},
-  {"cuCtxGetStreamPriorityRange", 777, {0, 0, 0, 0}},
+  {"cuCtxGetStreamPriorityRange", 777, {ROW_w_cuCtxGetStreamPriorityRange + 1, 0, 0, 0}},
   {"cuCtxPopCurrent", 778, {ROW_w_cuCtxPopCurrent + 1, 0, 0, 0}},
   {"cuCtxPopCurrent_v2", 779, {ROW_w_cuCtxPopCurrent_v2 + 1, 0, 0, 0}},
   {"cuCtxPushCurrent", 780, {ROW_w_cuCtxPushCurrent + 1, 0, 0, 0}},
@@ -15808,7 +16082,7 @@ const hook_name hook_names[] = {
   {"cuFuncSetCacheConfig", 897, {0, 0, 0, 0}},
   {"cuFuncSetSharedMemConfig", 898, {0, 0, 0, 0}},
   {"cuFuncSetSharedSize", 899, {0, 0, 0, 0}},
-  {"cuKernelGetAttribute", 900, {0, 0, 0, 0}},
+  {"cuKernelGetAttribute", 900, {ROW_w_cuKernelGetAttribute + 1, 0, 0, 0}},
   {"cuKernelGetFunction", 901, {ROW_w_cuKernelGetFunction + 1, 0, 0, 0}},
   {"cuKernelGetLibrary", 902, {0, 0, 0, 0}},
   {"cuKernelGetName", 903, {0, 0, 0, 0}},
@@ -15855,7 +16129,7 @@ const hook_name hook_names[] = {
   {"cudaDeviceGetNvSciSyncAttributes", 944, {0, 0, 0, 0}},
   {"cudaDeviceGetPCIBusId", 945, {0, ROW_w11_cudaDeviceGetPCIBusId + 1, ROW_w12_cudaDeviceGetPCIBusId + 1, ROW_w13_cudaDeviceGetPCIBusId + 1}},
   {"cudaDeviceGetSharedMemConfig", 946, {0, 0, 0, 0}},
-  {"cudaDeviceGetStreamPriorityRange", 947, {0, 0, 0, 0}},
+  {"cudaDeviceGetStreamPriorityRange", 947, {0, ROW_w11_cudaDeviceGetStreamPriorityRange + 1, ROW_w12_cudaDeviceGetStreamPriorityRange + 1, ROW_w13_cudaDeviceGetStreamPriorityRange + 1}},
   {"cudaDeviceGetTexture1DLinearMaxWidth", 948, {0, 0, 0, 0}},
   {"cudaDeviceRegisterAsyncNotification", 949, {0, 0, 0, 0}},
   {"cudaDeviceSetCacheConfig", 950, {0, 0, 0, 0}},
@@ -15894,11 +16168,11 @@ const hook_name hook_names[] = {
   {"cudaLogsDumpToMemory", 983, {0, 0, 0, 0}},
   {"cudaLogsRegisterCallback", 984, {0, 0, 0, 0}},
   {"cudaLogsUnregisterCallback", 985, {0, 0, 0, 0}},
-  {"cudaOccupancyAvailableDynamicSMemPerBlock", 986, {0, 0, 0, 0}},
+  {"cudaOccupancyAvailableDynamicSMemPerBlock", 986, {0, ROW_w11_cudaOccupancyAvailableDynamicSMemPerBlock + 1, ROW_w12_cudaOccupancyAvailableDynamicSMemPerBlock + 1, ROW_w13_cudaOccupancyAvailableDynamicSMemPerBlock + 1}},
   {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", 987, {0, ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor + 1, ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor + 1, ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor + 1}},
   {"cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 988, {0, ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1, ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1, ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1}},
-  {"cudaOccupancyMaxActiveClusters", 989, {0, 0, 0, 0}},
-  {"cudaOccupancyMaxPotentialClusterSize", 990, {0, 0, 0, 0}},
+  {"cudaOccupancyMaxActiveClusters", 989, {0, 0, ROW_w12_cudaOccupancyMaxActiveClusters + 1, ROW_w13_cudaOccupancyMaxActiveClusters + 1}},
+  {"cudaOccupancyMaxPotentialClusterSize", 990, {0, 0, ROW_w12_cudaOccupancyMaxPotentialClusterSize + 1, ROW_w13_cudaOccupancyMaxPotentialClusterSize + 1}},
   {"cudaPeekAtLastError", 991, {0, 0, 0, 0}},
   {"cudaProfilerStart", 992, {0, 0, 0, 0}},
   {"cudaProfilerStop", 993, {0, 0, 0, 0}},
@@ -15943,13 +16217,13 @@ const hook_name hook_names[] = {
   {"cuLogsDumpToMemory", 1032, {0, 0, 0, 0}},
   {"cuLogsRegisterCallback", 1033, {0, 0, 0, 0}},
   {"cuLogsUnregisterCallback", 1034, {0, 0, 0, 0}},
-  {"cuOccupancyAvailableDynamicSMemPerBlock", 1035, {0, 0, 0, 0}},
+  {"cuOccupancyAvailableDynamicSMemPerBlock", 1035, {ROW_w_cuOccupancyAvailableDynamicSMemPerBlock + 1, 0, 0, 0}},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 1036, {ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessor + 1, 0, 0, 0}},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 1037, {ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags + 1, 0, 0, 0}},
-  {"cuOccupancyMaxActiveClusters", 1038, {0, 0, 0, 0}},
-  {"cuOccupancyMaxPotentialBlockSize", 1039, {0, 0, 0, 0}},
-  {"cuOccupancyMaxPotentialBlockSizeWithFlags", 1040, {0, 0, 0, 0}},
-  {"cuOccupancyMaxPotentialClusterSize", 1041, {0, 0, 0, 0}},
+  {"cuOccupancyMaxActiveClusters", 1038, {ROW_w_cuOccupancyMaxActiveClusters + 1, 0, 0, 0}},
+  {"cuOccupancyMaxPotentialBlockSize", 1039, {ROW_w_cuOccupancyMaxPotentialBlockSize + 1, 0, 0, 0}},
+  {"cuOccupancyMaxPotentialBlockSizeWithFlags", 1040, {ROW_w_cuOccupancyMaxPotentialBlockSizeWithFlags + 1, 0, 0, 0}},
+  {"cuOccupancyMaxPotentialClusterSize", 1041, {ROW_w_cuOccupancyMaxPotentialClusterSize + 1, 0, 0, 0}},
   {"cuParamSetSize", 1042, {0, 0, 0, 0}},
   {"cuParamSetTexRef", 1043, {0, 0, 0, 0}},
   {"cuParamSetf", 1044, {0, 0, 0, 0}},
@@ -16324,9 +16598,9 @@ const hook_abi hook_abis[] = {
   {"cuCtxGetExecAffinity", 11040, 0, -1, 772},
   {"cuCtxGetFlags", 7000, 0, -1, 773},
   {"cuCtxGetId", 12000, 0, -1, 774},
-  {"cuCtxGetLimit", 3010, 0, -1, 775},
+  {"cuCtxGetLimit", 3010, 0, ROW_w_cuCtxGetLimit, 775},
   {"cuCtxGetSharedMemConfig", 4020, 0, -1, 776},
-  {"cuCtxGetStreamPriorityRange", 5050, 0, -1, 777},
+  {"cuCtxGetStreamPriorityRange", 5050, 0, ROW_w_cuCtxGetStreamPriorityRange, 777},
   {"cuCtxPopCurrent", 2000, 0, ROW_w_cuCtxPopCurrent, 778},
   {"cuCtxPopCurrent", 4000, 0, ROW_w_cuCtxPopCurrent_v2, 779},
   {"cuCtxPushCurrent", 2000, 0, ROW_w_cuCtxPushCurrent, 780},
@@ -16564,7 +16838,7 @@ const hook_abi hook_abis[] = {
   {"cuIpcOpenEventHandle", 4010, 0, ROW_w_cuIpcOpenEventHandle, 147},
   {"cuIpcOpenMemHandle", 4010, 0, ROW_w_cuIpcOpenMemHandle, 148},
   {"cuIpcOpenMemHandle", 11000, 0, ROW_w_cuIpcOpenMemHandle_v2, 149},
-  {"cuKernelGetAttribute", 12000, 0, -1, 900},
+  {"cuKernelGetAttribute", 12000, 0, ROW_w_cuKernelGetAttribute, 900},
   {"cuKernelGetFunction", 12000, 0, ROW_w_cuKernelGetFunction, 901},
   {"cuKernelGetLibrary", 12050, 0, -1, 902},
   {"cuKernelGetName", 12030, 0, -1, 903},
@@ -16807,13 +17081,13 @@ const hook_abi hook_abis[] = {
   {"cuMulticastCreate", 12010, 0, ROW_w_cuMulticastCreate, 136},
   {"cuMulticastGetGranularity", 12010, 0, -1, 137},
   {"cuMulticastUnbind", 12010, 0, ROW_w_cuMulticastUnbind, 138},
-  {"cuOccupancyAvailableDynamicSMemPerBlock", 10020, 0, -1, 1035},
+  {"cuOccupancyAvailableDynamicSMemPerBlock", 10020, 0, ROW_w_cuOccupancyAvailableDynamicSMemPerBlock, 1035},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, 0, ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessor, 1036},
   {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, 0, ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 1037},
-  {"cuOccupancyMaxActiveClusters", 11070, 0, -1, 1038},
-  {"cuOccupancyMaxPotentialBlockSize", 6050, 0, -1, 1039},
-  {"cuOccupancyMaxPotentialBlockSizeWithFlags", 7000, 0, -1, 1040},
-  {"cuOccupancyMaxPotentialClusterSize", 11070, 0, -1, 1041},
+  {"cuOccupancyMaxActiveClusters", 11070, 0, ROW_w_cuOccupancyMaxActiveClusters, 1038},
+  {"cuOccupancyMaxPotentialBlockSize", 6050, 0, ROW_w_cuOccupancyMaxPotentialBlockSize, 1039},
+  {"cuOccupancyMaxPotentialBlockSizeWithFlags", 7000, 0, ROW_w_cuOccupancyMaxPotentialBlockSizeWithFlags, 1040},
+  {"cuOccupancyMaxPotentialClusterSize", 11070, 0, ROW_w_cuOccupancyMaxPotentialClusterSize, 1041},
   {"cuParamSetSize", 2000, 0, -1, 1042},
   {"cuParamSetTexRef", 2000, 0, -1, 1043},
   {"cuParamSetf", 2000, 0, -1, 1044},

@@ -478,6 +478,14 @@ enum hook_row_number {
   ROW_w_cuFuncGetAttribute,
   ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessor,
   ROW_w_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  ROW_w_cuOccupancyMaxPotentialBlockSize,
+  ROW_w_cuOccupancyMaxPotentialBlockSizeWithFlags,
+  ROW_w_cuOccupancyAvailableDynamicSMemPerBlock,
+  ROW_w_cuOccupancyMaxActiveClusters,
+  ROW_w_cuOccupancyMaxPotentialClusterSize,
+  ROW_w_cuKernelGetAttribute,
+  ROW_w_cuCtxGetLimit,
+  ROW_w_cuCtxGetStreamPriorityRange,
   ROW_w11_cudaMalloc,
   ROW_w11_cudaMallocPitch,
   ROW_w11_cudaMalloc3D,
@@ -635,6 +643,10 @@ enum hook_row_number {
   ROW_w11_cudaFuncGetAttributes,
   ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessor,
   ROW_w11_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  ROW_w11_cudaOccupancyAvailableDynamicSMemPerBlock,
+  ROW_w11_cudaGetSymbolAddress,
+  ROW_w11_cudaGetSymbolSize,
+  ROW_w11_cudaDeviceGetStreamPriorityRange,
   ROW_w11_cudaHostGetDevicePointer,
   ROW_w11_cudaHostGetFlags,
   ROW_w11_cudaDriverGetVersion,
@@ -807,6 +819,12 @@ enum hook_row_number {
   ROW_w12_cudaFuncGetAttributes,
   ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessor,
   ROW_w12_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  ROW_w12_cudaOccupancyAvailableDynamicSMemPerBlock,
+  ROW_w12_cudaOccupancyMaxActiveClusters,
+  ROW_w12_cudaOccupancyMaxPotentialClusterSize,
+  ROW_w12_cudaGetSymbolAddress,
+  ROW_w12_cudaGetSymbolSize,
+  ROW_w12_cudaDeviceGetStreamPriorityRange,
   ROW_w12_cudaHostGetDevicePointer,
   ROW_w12_cudaHostGetFlags,
   ROW_w12_cudaDriverGetVersion,
@@ -974,6 +992,12 @@ enum hook_row_number {
   ROW_w13_cudaFuncGetAttributes,
   ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessor,
   ROW_w13_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  ROW_w13_cudaOccupancyAvailableDynamicSMemPerBlock,
+  ROW_w13_cudaOccupancyMaxActiveClusters,
+  ROW_w13_cudaOccupancyMaxPotentialClusterSize,
+  ROW_w13_cudaGetSymbolAddress,
+  ROW_w13_cudaGetSymbolSize,
+  ROW_w13_cudaDeviceGetStreamPriorityRange,
   ROW_w13_cudaHostGetDevicePointer,
   ROW_w13_cudaHostGetFlags,
   ROW_w13_cudaDriverGetVersion,
@@ -1820,6 +1844,10 @@ enum hook_row_number {
   X(cudaFuncGetAttributes) \
   X(cudaOccupancyMaxActiveBlocksPerMultiprocessor) \
   X(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+  X(cudaOccupancyAvailableDynamicSMemPerBlock) \
+  X(cudaGetSymbolAddress) \
+  X(cudaGetSymbolSize) \
+  X(cudaDeviceGetStreamPriorityRange) \
   X(cudaHostGetDevicePointer) \
   X(cudaHostGetFlags) \
   X(cudaDriverGetVersion) \
@@ -1835,6 +1863,8 @@ enum hook_row_number {
   X(cudaGetDriverEntryPointByVersion) \
   X(cudaGetDriverEntryPointByVersion_ptsz) \
   X(cudaGetDeviceProperties_v2) \
+  X(cudaOccupancyMaxActiveClusters) \
+  X(cudaOccupancyMaxPotentialClusterSize) \
   X(cudaMemSetMemPool)
 
 #endif

@@ -61,6 +61,7 @@ static const struct expected {
     {"launch_storm", 64, BY_TIME},
     {"handle_churn", 20, 2 * 19},
     {"asked_in_a_loop", 100, 99},
+    {"named_in_a_loop", 100, 99},
     {"copied_instead_of_swapped", 20, 20},
     {"number_in_each_step", 40, 39},
     {"device_ping_pong", 12, 12 * 33 - 1},

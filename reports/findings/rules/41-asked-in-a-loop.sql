@@ -4,7 +4,7 @@
 -- severity: medium
 -- certainty: likely
 -- threshold: min_calls 64 times by one thread
--- fix: Ask once, before the loop, and keep the answer: what a device and a pointer are stays as it is. Of free memory
+-- fix: Ask once, before the loop, and keep the answer: what a device, a pointer and a kernel are stays as it is. Of free memory
 --      keep a count of your own, or ask when an allocation fails.
 SELECT a.event, a.template, 1 AS count, a.duration AS cost_ns, 1 AS removed
 -- what Weir has answered from memory are events of their own
@@ -14,6 +14,20 @@ FROM (SELECT e.id AS event, e.template, e.duration, count(*) OVER (PARTITION BY 
       WHERE t.kind = $CALL AND t.flags & $CACHED
         AND t.api IN (SELECT id FROM api WHERE name IN ('cudaGetDeviceProperties', 'cudaGetDeviceProperties_v2'))) a
 WHERE a.calls >= :min_calls - 2
+UNION ALL
+-- what a recorder needs of an answer is an event of its own: the place asks for what it was given before
+SELECT g.event, g.template, 1, g.duration, 0
+FROM (SELECT e.id AS event, e.template, e.duration,
+             count(*) OVER answer AS calls, row_number() OVER (answer ORDER BY e.id) AS nth
+      FROM (SELECT 1 FROM template WHERE kind = $CALL AND api IN (SELECT id FROM api WHERE name IN (
+              'cuModuleGetFunction', 'cuLibraryGetKernel', 'cudaLibraryGetKernel', 'cuKernelGetFunction',
+              'cuModuleGetGlobal', 'cuModuleGetGlobal_v2', 'cuLibraryGetGlobal')) LIMIT 1) CROSS JOIN event_row e
+      CROSS JOIN template t ON t.id = e.template
+      WHERE t.kind = $CALL AND t.status = $SUCCESS AND t.api IN (SELECT id FROM api WHERE name IN (
+              'cuModuleGetFunction', 'cuLibraryGetKernel', 'cudaLibraryGetKernel', 'cuKernelGetFunction',
+              'cuModuleGetGlobal', 'cuModuleGetGlobal_v2', 'cuLibraryGetGlobal'))
+      WINDOW answer AS (PARTITION BY t.thread, t.stack, e.a, e.b)) g
+WHERE g.calls >= :min_calls AND g.nth > 1
 UNION ALL
 SELECT s.event, e.template, s.calls - 1 AS count,
        CAST(1.0 * s.about_ns / s.calls * (s.calls - 1) AS INTEGER) AS cost_ns, 0 AS removed

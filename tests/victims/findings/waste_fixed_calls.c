@@ -1,4 +1,5 @@
 /* waste_fixed_calls.c: as waste_fixed.c: of waits, allocations and other calls. */
+#include <cuda.h>
 #include <unistd.h>
 #include "tests/victims/findings/fixed.h"
 
@@ -124,6 +125,27 @@ void registered_churn(int fixed, int times)
 }
 
 /* ---- other calls ----------------------------------------------------------------------------- */
+
+/* A kernel is looked up by its name before each launch. */
+void named_in_a_loop(int fixed, int times)
+{
+  CUfunction function;
+  CUmodule module;
+  const char *name;
+  float *p = used_memory(4096);
+  int n = 64;
+  void *arguments[] = {&p, &n};
+  CHECK(cudaGetFuncBySymbol(&function, victim_kernel()));
+  CHECK((cudaError_t)cuFuncGetModule(&module, function));
+  CHECK((cudaError_t)cuFuncGetName(&name, function));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (!fixed || i == 0) CHECK((cudaError_t)cuModuleGetFunction(&function, module, name));
+    CHECK((cudaError_t)cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL));
+  }
+  end_part();
+  CHECK(cudaFree(p));
+}
 
 void asked_in_a_loop(int fixed, int times)
 {
