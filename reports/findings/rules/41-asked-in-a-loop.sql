@@ -6,6 +6,11 @@
 -- threshold: min_calls 64 times by one thread
 -- fix: Ask once, before the loop, and keep the answer: what a device, a pointer and a kernel are stays as it is. Of free memory
 --      keep a count of your own, or ask when an allocation fails.
+WITH named AS MATERIALIZED ( -- what looks up by a name, so often
+  SELECT u.template FROM template_use u CROSS JOIN template t ON t.id = u.template
+  WHERE u.calls >= :min_calls AND t.kind = $CALL AND t.status = $SUCCESS
+    AND t.api IN (SELECT id FROM api WHERE name IN ('cuModuleGetFunction', 'cuLibraryGetKernel', 'cudaLibraryGetKernel',
+                  'cuKernelGetFunction', 'cuModuleGetGlobal', 'cuModuleGetGlobal_v2', 'cuLibraryGetGlobal')))
 SELECT a.event, a.template, 1 AS count, a.duration AS cost_ns, 1 AS removed
 -- what Weir has answered from memory are events of their own
 FROM (SELECT e.id AS event, e.template, e.duration, count(*) OVER (PARTITION BY t.thread, t.stack) AS calls
@@ -19,13 +24,8 @@ UNION ALL
 SELECT g.event, g.template, 1, g.duration, 0
 FROM (SELECT e.id AS event, e.template, e.duration,
              count(*) OVER answer AS calls, row_number() OVER (answer ORDER BY e.id) AS nth
-      FROM (SELECT 1 FROM template WHERE kind = $CALL AND api IN (SELECT id FROM api WHERE name IN (
-              'cuModuleGetFunction', 'cuLibraryGetKernel', 'cudaLibraryGetKernel', 'cuKernelGetFunction',
-              'cuModuleGetGlobal', 'cuModuleGetGlobal_v2', 'cuLibraryGetGlobal')) LIMIT 1) CROSS JOIN event_row e
-      CROSS JOIN template t ON t.id = e.template
-      WHERE t.kind = $CALL AND t.status = $SUCCESS AND t.api IN (SELECT id FROM api WHERE name IN (
-              'cuModuleGetFunction', 'cuLibraryGetKernel', 'cudaLibraryGetKernel', 'cuKernelGetFunction',
-              'cuModuleGetGlobal', 'cuModuleGetGlobal_v2', 'cuLibraryGetGlobal'))
+      FROM (SELECT 1 FROM named LIMIT 1) CROSS JOIN event_row e CROSS JOIN template t ON t.id = e.template
+      WHERE e.template IN (SELECT template FROM named)
       WINDOW answer AS (PARTITION BY t.thread, t.stack, e.a, e.b)) g
 WHERE g.calls >= :min_calls AND g.nth > 1
 UNION ALL
