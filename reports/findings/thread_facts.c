@@ -8,9 +8,11 @@ enum {
   LARGE_BYTES = 1 << 20, /* of a large copy, at least */
   ROWS_OF_A_MATRIX = 8,  /* copies at one stride: what they waste is another fact */
   SMALL_GAP_NS = 50000,  /* from a small copy to the next: fewer */
-  SLOW_NS = 20000,       /* of a call that keeps the host: at least */
-  SLOWEST_COPY = 4,      /* bytes a ns: what a copy takes beyond that it has waited */
-  BRIEF_PART = 16        /* of the time before it: a wait below that is brief */
+  LEAST_PAGEABLE =
+      4096, /* bytes of a copy of pageable memory to the host, which waits however small it is */
+  SLOW_NS = 20000,  /* of a call that keeps the host: at least */
+  SLOWEST_COPY = 4, /* bytes a ns: what a copy takes beyond that it has waited */
+  BRIEF_PART = 16   /* of the time before it: a wait below that is brief */
 };
 
 /* `in_thread` of a template. */
@@ -188,7 +190,8 @@ static weir_status see_gaps(wr_thread_facts *f, wr_thread_state *h, const wr_com
   if (waited && is_open(h, WR_GAP_HIDDEN_WAIT)) s = close_gap(f, h, WR_GAP_HIDDEN_WAIT, c);
   if (!s && in & (MAY_WAIT | PAGEABLE) && is_open(h, WR_GAP_PAGEABLE_COPY))
     s = close_gap(f, h, WR_GAP_PAGEABLE_COPY, c);
-  if (in & PAGEABLE && large) open_gap(h, WR_GAP_PAGEABLE_COPY, t, c);
+  bool back = t->copy == WEIR_COPY_DTOH && c->bytes >= LEAST_PAGEABLE;
+  if (in & PAGEABLE && (large || back)) open_gap(h, WR_GAP_PAGEABLE_COPY, t, c);
   if (in & HIDES && waited && slow) open_gap(h, WR_GAP_HIDDEN_WAIT, t, c);
   if (s || !(in & TURNS)) return s;
   if (is_open(h, WR_GAP_BLOCKING_COPY)) s = close_gap(f, h, WR_GAP_BLOCKING_COPY, c);

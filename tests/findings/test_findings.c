@@ -144,6 +144,26 @@ START_TEST(bytes_that_cross_the_host_are_found_whatever_they_are)
 }
 END_TEST
 
+/* To the host they wait however small they are; that is worth little. */
+START_TEST(small_pageable_copies_to_the_host_are_possible)
+{
+  json_t *all = read_run("pageable-async", "waste");
+  const json_t *f;
+  size_t i;
+  int certain = 0, possible = 0;
+  FOUND_EACH(all, i, f)
+  {
+    if (strcmp(found_text(f, "id"), "pageable-async") != 0) continue;
+    bool sure = strcmp(found_text(f, "certainty"), "certain") == 0;
+    *(sure ? &certain : &possible) += (int)found_number(f, "count");
+  }
+  ck_assert_int_eq(certain, 20);
+  ck_assert_int_ge(possible, 36); /* not those before which the device was done */
+  ck_assert_int_le(possible, 40);
+  json_decref(all);
+}
+END_TEST
+
 /* The wait for the first copy is none of the host's own time. */
 START_TEST(what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host)
 {
@@ -410,6 +430,7 @@ int main(void)
   tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);
   tcase_add_test(t, bytes_that_cross_the_host_are_found_whatever_they_are);
   tcase_add_test(t, what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host);
+  tcase_add_test(t, small_pageable_copies_to_the_host_are_possible);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, the_rule_that_knows_better_is_alone);
   tcase_add_test(t, what_copies_take_of_the_device_is_in_their_cost);

@@ -266,13 +266,14 @@ static const fact_case slow_facts[] = {
      "t.kind = 3"
      " AND t.status = 0 AND t.copy IN (1, 2, 10) AND NOT t.flags & 176 AND e.bytes >= 1048576"},
     {"SELECT event, gap FROM pageable_copy",
-     "SELECT id, gap FROM (SELECT e.id, e.bytes, " PAGEABLE
+     "SELECT id, gap FROM (SELECT e.id, e.bytes, t.copy, " PAGEABLE
      " AS found, lead(e.start) OVER (PARTITION BY"
      " t.thread ORDER BY e.start) - e.start - e.duration AS gap FROM event_row e CROSS JOIN "
      "template t"
      " ON t.id = e.template WHERE t.status = 0 AND NOT t.flags & 16 AND (t.kind IN (2, 3, 4) AND "
      "t.flags & 2"
-     " OR t.kind = 5 AND t.copy IN (1, 3, 4) OR " PAGEABLE ")) WHERE found AND bytes > 65535"},
+     " OR t.kind = 5 AND t.copy IN (1, 3, 4) OR " PAGEABLE
+     ")) WHERE found AND (bytes > 65535 OR copy = 2 AND bytes >= 4096)"},
     {"SELECT event, gap FROM blocking_copy",
      "SELECT id, gap FROM (SELECT e.id, e.bytes, e.duration, t.kind, t.copy, t.flags, t.src_mem,"
      " lead(e.start) OVER (PARTITION BY t.thread ORDER BY e.start) - e.start - e.duration AS gap"

@@ -1,7 +1,7 @@
 /* waste_copies.c: wastes of copies. */
 #include "tests/victims/findings/waster.h"
 
-enum { BYTES = 1 << 20, TIMES = 20, PIECES = 200, PIECE = 1024 };
+enum { BYTES = 1 << 20, TIMES = 20, PIECES = 200, PIECE = 1024, SMALL = 16384, SMALL_TIMES = 40 };
 
 /* ---- pageable-async -------------------------------------------------------------------------- */
 
@@ -20,10 +20,26 @@ static void copy_async(char *host, int times)
   CHECK(cudaStreamDestroy(s));
 }
 
+/* Results that are small, and waited for in the copy where the memory is pageable. */
+static void copy_back_async(char *host)
+{
+  float *p = (float *)(void *)device_memory(SMALL);
+  cudaStream_t s;
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < SMALL_TIMES; i++) {
+    launch(s, p, 64);
+    CHECK(cudaMemcpyAsync(host, p, SMALL, cudaMemcpyDeviceToHost, s));
+    CHECK(cudaStreamSynchronize(s));
+  }
+  CHECK(cudaFree(p));
+  CHECK(cudaStreamDestroy(s));
+}
+
 static void pageable_async(void)
 {
   char *host = calloc(1, BYTES);
   copy_async(host, TIMES);
+  copy_back_async(host);
   free(host);
 }
 
@@ -31,6 +47,7 @@ static void pageable_async_twin(void)
 {
   char *host = pinned_memory(BYTES);
   copy_async(host, TIMES);
+  copy_back_async(host);
   CHECK(cudaFreeHost(host));
 }
 
