@@ -50,7 +50,7 @@
   X(POLLED, polled, false, event, template, polls, asked_ns, span_ns)                                             \
   X(SCALAR_STEP, scalar_step, false, event, wait, gap, template, duration, launches, crossed)                     \
   X(STREAM_MADE, stream_made, false, event, template, non_blocking)                                               \
-  X(LEGACY_WORK, legacy_work, false, event, before, template, duration)                                           \
+  X(LEGACY_WORK, legacy_work, false, event, before, template, duration, other)                                    \
   X(PLACE_NAMED, place_named, false, template, address)                                                           \
   X(CODE_LOADED, code_loaded, false, event, template, duration)                                                  \
   X(HASH_STEP, hash_step, false, event, template, start, duration, bytes, payload, place, source, writes)

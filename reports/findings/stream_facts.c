@@ -91,6 +91,27 @@ static weir_status name_place(wr_stream_facts *f, wr_mixed_context *x, const wr_
   return wr_fact_add(f->tables, WR_FACT_PLACE_NAMED, (const int64_t[]){t->id, (int64_t)address});
 }
 
+static void add_pending(wr_mixed_context *x, const wr_common *t, const wr_fact_call *c)
+{
+  if (t->in_stream & WR_STREAM_LOOKS) return; /* it is done when it returns */
+  if (x->pending[0].event && x->pending[0].stream != t->stream) x->pending[1] = x->pending[0];
+  x->pending[0] = (wr_stream_work){c->id, t->stream};
+}
+
+void wr_stream_wait(wr_stream_facts *f, const wr_common *t)
+{
+  bool one = t->stream > WEIR_STREAM_PER_THREAD &&
+             (t->kind == WEIR_EV_COPY || t->copy == WEIR_SYNC_STREAM);
+  for (size_t i = 0; i < f->mixed_count; i++) {
+    wr_mixed_context *x = &f->mixed[i];
+    if (x->process != t->process) continue;
+    if (!one || x->pending[1].stream == t->stream) x->pending[1] = (wr_stream_work){0};
+    if (one && x->pending[0].stream != t->stream) continue;
+    x->pending[0] = x->pending[1];
+    x->pending[1] = (wr_stream_work){0};
+  }
+}
+
 /* `waits`: of the process before the call. */
 static weir_status see_mixed(wr_stream_facts *f, const wr_stream_state *q, const wr_common *t,
                              const wr_fact_call *c, uint64_t waits)
@@ -100,8 +121,11 @@ static weir_status see_mixed(wr_stream_facts *f, const wr_stream_state *q, const
   bool legacy = t->stream == WEIR_STREAM_LEGACY;
   if (legacy && x->work && x->waits == waits)
     st = wr_fact_add(f->tables, WR_FACT_LEGACY_WORK,
-                     (const int64_t[]){c->id, x->work, t->id, c->duration});
-  if (!legacy) x->work = c->id, x->waits = waits;
+                     (const int64_t[]){c->id, x->work, t->id, c->duration, x->pending[1].event});
+  if (legacy)
+    x->pending[0] = x->pending[1] = (wr_stream_work){0};
+  else
+    add_pending(x, t, c), x->work = c->id, x->waits = waits;
   if (!st && t->what & WR_MOVES) st = name_place(f, x, t, c->a);
   return !st && t->kind == WEIR_EV_COPY ? name_place(f, x, t, c->b) : st;
 }

@@ -27,13 +27,21 @@ typedef struct wr_stream_state {
   size_t context; /* place of its context, where that is looked at (WR_STREAM_MIXED) */
 } wr_stream_state;
 
+/* The last work of a stream that the program made. */
+typedef struct wr_stream_work {
+  int64_t event; /* 0: none */
+  uint64_t stream;
+} wr_stream_work;
+
 /* What is remembered of a context that has work in the legacy default stream and in others. */
 typedef struct wr_mixed_context {
   int64_t process;
   int context;
   int64_t work;   /* the last event of another stream; 0: none */
   uint64_t waits; /* how often the process had waited then */
-  size_t places;  /* that its copies and memsets name */
+  /* of two streams, the later first: queued since the last of the default stream, and not waited for */
+  wr_stream_work pending[2];
+  size_t places; /* that its copies and memsets name */
 } wr_mixed_context;
 
 /* What all streams have in common. */
@@ -66,12 +74,16 @@ weir_status wr_stream_choose(wr_stream_facts *f, wr_common common[], size_t coun
 weir_status wr_stream_queue(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,
                             uint64_t waits);
 
+/* One of WR_STREAM_LOOKS, in which the host has waited: what it shows to be complete is no more pending. */
+void wr_stream_wait(wr_stream_facts *f, const wr_common *t);
+
 /* The next call, which succeeded, in order of time. *waits: how often the process has waited,
  * counted here. Errors: ENOMEM, EIO. */
 static inline weir_status wr_stream_take(wr_stream_facts *f, wr_common *t, const wr_fact_call *c,
                                          uint64_t *waits)
 {
   *waits += t->in_stream & WR_STREAM_LOOKS;
+  if (f->mixed_count && t->in_stream & WR_STREAM_LOOKS) wr_stream_wait(f, t);
   return t->in_stream & WR_STREAM_QUEUES ? wr_stream_queue(f, t, c, *waits) : WEIR_OK;
 }
 

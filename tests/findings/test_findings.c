@@ -164,6 +164,25 @@ START_TEST(small_pageable_copies_to_the_host_are_possible)
 }
 END_TEST
 
+/* Of two lanes, each has 40 kernels in the default stream; of 80 all but the first come while both have work. */
+START_TEST(work_of_one_lane_in_the_default_stream_is_possible)
+{
+  json_t *all = read_run("default-stream-between", "waste");
+  const json_t *f;
+  size_t i;
+  int likely = 0, possible = 0;
+  FOUND_EACH(all, i, f)
+  {
+    if (strcmp(found_text(f, "id"), "default-stream-between") != 0) continue;
+    bool sure = strcmp(found_text(f, "certainty"), "likely") == 0;
+    *(sure ? &likely : &possible) += (int)found_number(f, "count");
+  }
+  ck_assert_int_eq(likely, 80);
+  ck_assert_int_eq(possible, 79);
+  json_decref(all);
+}
+END_TEST
+
 /* The wait for the first copy is none of the host's own time. */
 START_TEST(what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host)
 {
@@ -431,6 +450,7 @@ int main(void)
   tcase_add_test(t, bytes_that_cross_the_host_are_found_whatever_they_are);
   tcase_add_test(t, what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host);
   tcase_add_test(t, small_pageable_copies_to_the_host_are_possible);
+  tcase_add_test(t, work_of_one_lane_in_the_default_stream_is_possible);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, the_rule_that_knows_better_is_alone);
   tcase_add_test(t, what_copies_take_of_the_device_is_in_their_cost);

@@ -296,10 +296,38 @@ static void work_in_three_streams(unsigned flags, float *third)
   for (int i = 0; i < STEPS; i++) {
     launch(s[0], own[0], 64);
     launch(s[1], own[1], 64);
-    CHECK(cudaMemsetAsync(third ? third : own[1], 0, 64, NULL)); /* WASTE default-stream-between */
+    if (third)
+      CHECK(cudaMemsetAsync(third, 0, 64, NULL)); /* WASTE default-stream-between */
+    else
+      CHECK(cudaMemcpyAsync(own[1], own[0], 64, cudaMemcpyDeviceToDevice, NULL));
     if (i % 16 == 15) CHECK(cudaDeviceSynchronize());
   }
   for (int k = 0; k < 2; k++) {
+    CHECK(cudaStreamDestroy(s[k]));
+    CHECK(cudaFree(own[k]));
+  }
+}
+
+/* Two lanes, whose work goes on in the default stream before its end: with what the one lane has, or with both lanes'. */
+static void work_in_lanes(int lanes, int both)
+{
+  cudaStream_t s[2];
+  float *own[2];
+  for (int k = 0; k < lanes; k++) {
+    CHECK(cudaStreamCreate(&s[k]));
+    own[k] = filled(BYTES);
+  }
+  for (int i = 0; i < STEPS; i++) {
+    int k = i % lanes;
+    CHECK(cudaStreamSynchronize(s[k]));
+    launch(s[k], own[k], 64);
+    if (both)
+      CHECK(cudaMemcpyAsync(own[1 - k], own[k], 64, cudaMemcpyDeviceToDevice, NULL));
+    else
+      launch(NULL, own[k], 64);
+    launch(s[k], own[k], 64);
+  }
+  for (int k = 0; k < lanes; k++) {
     CHECK(cudaStreamDestroy(s[k]));
     CHECK(cudaFree(own[k]));
   }
@@ -309,16 +337,19 @@ static void default_stream_between(void)
 {
   float *third = filled(BYTES);
   work_in_three_streams(cudaStreamDefault, third);
+  work_in_lanes(2, 0);
   CHECK(cudaFree(third));
 }
 
-/* Streams that need not wait; work that goes on with what one of them made; and when all is done. */
+/* Streams that need not wait; work that goes on with what both of them made; that of one stream; and when all is done. */
 static void default_stream_between_twin(void)
 {
   cudaStream_t s;
   float *third = filled(BYTES), *own = filled(BYTES);
   work_in_three_streams(cudaStreamNonBlocking, third);
   work_in_three_streams(cudaStreamDefault, NULL);
+  work_in_lanes(2, 1);
+  work_in_lanes(1, 0);
   CHECK(cudaStreamCreate(&s));
   for (int i = 0; i < STEPS; i++) {
     launch(s, own, 64);
