@@ -399,12 +399,14 @@ _Static_assert(sizeof(device_operation) == 64, "an operation is one slot");
   X(GONE, 9, "memory_gone")         /* freed before its end was seen */                            \
   X(TOO_MANY, 10, "too_many")       /* more copies were under way than are kept */                 \
   X(SLOW_MEMORY, 11, "slow_memory") /* write-combined or managed: not worth reading */             \
-  X(LEFT, 12, "left") /* by --hash=auto: some pieces of a large one are as none before it */
+  X(LEFT, 12, "left")   /* by --hash=auto: some pieces of a large one are as none before it */     \
+  X(ALIKE, 13, "alike") /* they are as those of an earlier one; reading all of it costs too much */
 
 typedef enum hash_outcome {
 #define WEIR_HASH_OUTCOME_ENUM(id, value, name) WEIR_HASH_##id = value,
   WEIR_HASH_OUTCOME_MAP(WEIR_HASH_OUTCOME_ENUM)
 #undef WEIR_HASH_OUTCOME_ENUM
+      WEIR_HASH_OUTCOMES /* one more than the last */
 } hash_outcome;
 
 /* Payload of a COPY_HASH. A record with `b` comes before the copy's event, in the same thread; one

@@ -56,9 +56,11 @@ void content_hash(thread_state *t, const content_copy *copy, const content_regio
   uint64_t from = clock_ticks();
   content_digest d = {0};
   copy_hash_info info = {.dst = copy->dst, .src = copy->src};
-  if (copy->print && !sample_print_repeats(copy->site, region)) {
+  sample_print print = copy->print ? sample_print_copy(copy->site, region) : SAMPLE_IS_PAID;
+  if (print != SAMPLE_IS_PAID) {
     info.ticks = clock_ticks() - from;
-    content_write(t, copy->number, copy->start, WEIR_HASH_LEFT, &info, false);
+    content_write(t, copy->number, copy->start,
+                  print == SAMPLE_IS_ALIKE ? WEIR_HASH_ALIKE : WEIR_HASH_LEFT, &info, false);
     return;
   }
   bool good = content_digest_of(region, &d);
@@ -154,8 +156,9 @@ static bool hash_copy(const hook_call *c, const event_fields *e, const copy_args
 
 static bool can_be_hashed(const event_fields *e, const copy_args *a, hash_outcome *why)
 {
-  *why = e->bytes > most_bytes ? WEIR_HASH_TOO_LONG : WEIR_HASH_SHAPE;
-  return e->bytes <= most_bytes && a->dimensions < 3 && !a->elements;
+  bool fits = e->bytes <= most_bytes || sample_is_on();
+  *why = fits ? WEIR_HASH_SHAPE : WEIR_HASH_TOO_LONG;
+  return fits && a->dimensions < 3 && !a->elements;
 }
 
 /* Work that is under way may end with it, or be overwritten by it. */

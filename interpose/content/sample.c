@@ -14,6 +14,7 @@ enum {
 
 #define MIB          (UINT64_C(1) << 20)
 #define LARGE        MIB                 /* bytes: a copy of more is hashed if its print was seen */
+#define WHOLE_MOST   (64 * MIB)          /* of a copy of more only a print is made */
 #define HASH_BYTES   8192                /* that a hash counts beyond what it reads */
 #define RATE         (16 * MIB)          /* bytes a second by which the allowance grows, */
 #define AT_START     (32 * MIB)          /* what it is at the start, */
@@ -88,7 +89,8 @@ sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now)
     return SAMPLE_LEAVE;
   }
   bool large = bytes > LARGE;
-  if (large && !paid && take_allowance(bytes, KEPT)) return pay(site, price(bytes), SAMPLE_HASH);
+  bool whole = large && !paid && bytes <= WHOLE_MOST;
+  if (whole && take_allowance(bytes, KEPT)) return pay(site, price(bytes), SAMPLE_HASH);
   if (take_allowance(large ? CONTENT_PRINT_BYTES : bytes, paid >= FIRST ? KEPT : 0))
     return large ? pay(site, 1, SAMPLE_PRINT) : pay(site, price(bytes), SAMPLE_HASH);
   quieten_site(site, now + PAUSE);
@@ -112,12 +114,13 @@ static bool note_print(unsigned site, const content_region *region)
   return exchange_seen(prints, mix_words(print, region->width * region->height), site, &before);
 }
 
-bool sample_print_repeats(unsigned site, const content_region *region)
+sample_print sample_print_copy(unsigned site, const content_region *region)
 {
   uint64_t bytes = region->width * region->height;
-  if (!note_print(site, region) || !take_allowance(bytes, KEPT)) return false;
+  if (!note_print(site, region)) return SAMPLE_IS_NEW;
+  if (bytes > WHOLE_MOST || !take_allowance(bytes, KEPT)) return SAMPLE_IS_ALIKE;
   atomic_fetch_add_explicit(&copy_places[site].spent, price(bytes) - 1, memory_order_relaxed);
-  return true;
+  return SAMPLE_IS_PAID;
 }
 
 void sample_give_up(unsigned site)

@@ -26,7 +26,7 @@
 typedef enum sample_choice {
   SAMPLE_LEAVE, /* nothing; its site is quiet for some time or for good */
   SAMPLE_HASH,
-  SAMPLE_PRINT /* it is hashed if sample_print_repeats() */
+  SAMPLE_PRINT /* sample_print_copy() decides */
 } sample_choice;
 
 /* From now on not all copies are hashed. Before the first event. */
@@ -41,8 +41,14 @@ sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now);
 /* No copy of the site can be hashed. */
 void sample_give_up(unsigned site);
 
-/* A copy of the site, of which there is such a print, is to be hashed. That is paid for, too. */
-bool sample_print_repeats(unsigned site, const content_region *region);
+typedef enum sample_print {
+  SAMPLE_IS_NEW,   /* no copy before it had that print, or it cannot be read */
+  SAMPLE_IS_ALIKE, /* one had: to hash it would cost too much */
+  SAMPLE_IS_PAID   /* one had: it is to be hashed, and paid for */
+} sample_print;
+
+/* What is done about a copy of the site of which a print is made. */
+sample_print sample_print_copy(unsigned site, const content_region *region);
 
 /* A copy of the site had these bytes. */
 void sample_hashed(unsigned site, const content_region *region, const content_digest *d);

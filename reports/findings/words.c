@@ -69,6 +69,7 @@ static const struct {
     {"ENDED_BY_RESET", WR_BLOCK_RESET},
     /* copy_hash.outcome */
     {"HASHED", WEIR_HASH_HASHED},
+    {"ALIKE", WEIR_HASH_ALIKE},
     /* device_work.kind */
     {"DEVICE_COPY", WEIR_DEVICE_COPY},
     {"DEVICE_MEMSET", WEIR_DEVICE_MEMSET},

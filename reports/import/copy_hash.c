@@ -39,7 +39,7 @@ weir_status wr_take_copy_hash(wr_spool *s, wr_thread *t, const trace_event *head
   h.uniform = h.uniform == 1;
   h.time = wr_time(s, head->start);
   h.range = t->open_count ? wr_range_innermost(t) : 0;
-  if (h.outcome < WEIR_HASH_HASHED || h.outcome > WEIR_HASH_TOO_MANY) return WEIR_OK;
+  if (h.outcome < WEIR_HASH_HASHED || h.outcome >= WEIR_HASH_OUTCOMES) return WEIR_OK;
   if (h.start) {
     t->hash = h;
     return WEIR_OK;

@@ -249,7 +249,40 @@ static void serialised_copies_twin(void)
   copy_both_ways(1);
 }
 
+/* ---- large-upload-again ---------------------------------------------------------------------- */
+
+enum { MODEL = 66 << 20, MODELS = 3 };
+
+/* A model for each of some workers: the same, or one of its own. */
+static void load_models(int own)
+{
+  int *host = malloc(MODEL);
+  void *model[MODELS];
+  if (!host) exit(1);
+  for (int k = 0; k < MODELS; k++) {
+    for (int i = 0; i < MODEL / (int)sizeof *host; i++)
+      host[i] = i + own * k;
+    CHECK(cudaMalloc(&model[k], MODEL));
+    CHECK(cudaMemcpy(model[k], host, MODEL, cudaMemcpyHostToDevice)); /* WASTE large-upload-again */
+    launch(NULL, model[k], 64);
+  }
+  for (int k = 0; k < MODELS; k++)
+    CHECK(cudaFree(model[k]));
+  free(host);
+}
+
+static void large_upload_again(void)
+{
+  load_models(0);
+}
+
+static void large_upload_again_twin(void)
+{
+  load_models(1);
+}
+
 const waster copy_wasters[] = {
+    {"large-upload-again", large_upload_again, large_upload_again_twin, "--hash=auto"},
     {"blocking-copy", blocking_copy, blocking_copy_twin, NULL},
     {"staged-peer", staged_peer, staged_peer_twin, NULL},
     {"serialised-copies", serialised_copies, serialised_copies_twin, NULL},
