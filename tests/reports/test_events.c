@@ -10,7 +10,7 @@
 #include "reports/events/listen.h"
 #include "tests/tools/damage.h"
 
-enum { TEMPLATES = 5, ROUNDS = 15, MANY_RUNS = 300 /* more than are merged: they are sorted */ };
+enum { TEMPLATES = 5, ROUNDS = 6, MANY_RUNS = 300 /* more than are merged: they are sorted */ };
 
 static char path[64];
 static uint64_t state;

@@ -8,7 +8,7 @@
 #include "tests/tools/command.h"
 
 #ifndef SEEDS
-#define SEEDS AT_LEVEL(4, 100, 250)
+#define SEEDS AT_LEVEL(4, 40, 250)
 #endif
 
 /* Calls that were answered without the original, of functions whose names begin so. */
