@@ -19,10 +19,12 @@ NOT_TSAN       :=
 # no thread either: with it alone instrumented, the suite of its signal handlers is run. Suites of the
 # preload library alone: with another weir around it they would try the same again.
 # And what make test-long alone has instrumented: under AddressSanitizer, programs for make check-gpu, whose
-# rows other suites hold; around weir, suites that ask little or nothing of weir itself.
+# rows other suites hold; around weir, suites that ask little or nothing of weir itself, and those of which
+# a shorter one asks the same.
 ONE_THREAD     :=
 ASAN_AGAIN     := tests/gpu/test_gpu
-AROUND_AGAIN   := $(addprefix tests/tools/test_,deps install public) tests/ops/test_fuzz tests/io/test_numpy
+AROUND_AGAIN   := $(addprefix tests/tools/test_,deps install public) tests/ops/test_fuzz tests/io/test_numpy \
+                  tests/innocents/test_programs_all tests/findings/test_variants
 TSAN_AGAIN     := tests/gpu/test_gpu tests/cuda/test_faults tests/cuda/test_compute tests/examples/test_examples \
                   $(addprefix tests/ops/test_,elementwise more faults devices) tests/cuda/test_copy \
                   $(addprefix tests/tensor/test_,create view convert copy faults) \
