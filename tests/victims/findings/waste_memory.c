@@ -168,11 +168,36 @@ static void graph_made_anew_twin(void)
   launch_graphs(1);
 }
 
+/* ---- pinned-piece-by-piece ------------------------------------------------------------------- */
+
+enum { SLOTS = 160, SLOT_BYTES = 512 };
+
+static void pin_slots(int count)
+{
+  char *slot[SLOTS];
+  for (int i = 0; i < count; i++)
+    CHECK(cudaMallocHost((void **)&slot[i], SLOT_BYTES)); /* WASTE pinned-piece-by-piece */
+  for (int i = 0; i < count; i++)
+    CHECK(cudaFreeHost(slot[i]));
+}
+
+static void pinned_piece_by_piece(void)
+{
+  pin_slots(SLOTS);
+}
+
+/* A few. */
+static void pinned_piece_by_piece_twin(void)
+{
+  pin_slots(SLOTS / 4);
+}
+
 const waster memory_wasters[] = {
     {"repeated-allocation", repeated_allocation, repeated_allocation_twin, NULL},
     {"unused-allocation", unused_allocation, unused_allocation_twin, NULL},
     {"leak", leak, leak_twin, NULL},
     {"pinned-churn", pinned_churn, pinned_churn_twin, NULL},
+    {"pinned-piece-by-piece", pinned_piece_by_piece, pinned_piece_by_piece_twin, NULL},
     {"pinned-for-one-copy", pinned_for_one_copy, pinned_for_one_copy_twin,
      "--sim=2,h100"}, /* what pinning takes, as a card has it */
     {"graph-made-anew", graph_made_anew, graph_made_anew_twin, NULL},
