@@ -42,7 +42,7 @@ static weir_status cannot_judge(wr_search *x, const wr_rule *rule, const char *w
   return rule->file ? weir_fail(WEIR_EINVAL, "%s: %s", rule->file, why) : not_judged(x, rule, why);
 }
 
-/* What SQLite says of a rule. */
+/* What SQLite reports of a rule. */
 static weir_status rule_failed(wr_search *x, const wr_rule *rule)
 {
   int code = sqlite3_errcode(x->db->handle) & 0xff;

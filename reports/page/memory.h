@@ -86,7 +86,7 @@ typedef struct page_memory {
   hash_map process_end; /* process -> ns, of those that have ended */
 } page_memory;
 
-/* Ahead of the walk over all calls; then, after page_calls_end(), the rest. */
+/* Before the walk over all calls; then, after page_calls_end(), the rest. */
 weir_status page_memory_begin(page_memory *m, page_calls *calls);
 weir_status page_memory_load(page_memory *m, const wr_model *model);
 
