@@ -3,6 +3,7 @@
 #include <string.h>
 #include "core/trace/event.h"
 #include "reports/base/util.h"
+#include "reports/findings/place_name.h"
 #include "reports/findings/search.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -14,31 +15,52 @@ static uint64_t hash_string(uint64_t hash, const char *text)
   return hash_mix(hash, 0x100);
 }
 
+/* By the line of source: instantiations of a template have one place there, macros may have several. */
+static uint64_t *slot_of_place(wr_search *x, const wr_frame_name *name, const char *stem,
+                               bool *added)
+{
+  uint64_t key = hash_string(hash_string(7, name->file ? stem : name->function), name->file);
+  return hash_map_place(&x->by_place, hash_mix(key, (uint64_t)name->line), added);
+}
+
+/* Adds a place, or names the one there is by what its functions have in common. False: out of memory. */
+static bool keep_place(wr_search *x, wr_frame_name *name, size_t *out)
+{
+  bool added = false;
+  char *stem = wr_place_stem(name->function);
+  uint64_t *at = stem ? slot_of_place(x, name, stem, &added) : NULL;
+  if (at && added &&
+      !wr_grow(&x->places, &x->place_capacity, x->place_count + 1, sizeof(*x->places)))
+    at = NULL;
+  if (at && added) {
+    x->places[ *at = x->place_count++] = (wr_search_place){.name = *name};
+    *name = (wr_frame_name){0};
+  } else if (at && strcmp(x->places[*at].name.function, name->function) != 0) {
+    free(x->places[*at].name.function);
+    x->places[*at].name.function = stem;
+    stem = NULL;
+  }
+  if (at) *out = (size_t)*at;
+  free(stem);
+  wr_frame_name_free(name);
+  return at;
+}
+
 static weir_status place_of(wr_search *x, int64_t stack, size_t *out)
 {
-  bool added;
   const uint64_t *known = hash_map_get(&x->by_stack, (uint64_t)stack);
   if (known) {
     *out = (size_t)*known;
     return WEIR_OK;
   }
-  wr_search_place p = {0};
+  wr_frame_name name = {0};
   wr_guard_pause(&x->guard); /* files with symbols can be long */
-  weir_status s = wr_site_place(x->symbols, stack, &p.name);
+  weir_status s = wr_site_place(x->symbols, stack, &name);
   wr_guard_go_on(&x->guard);
   if (s) return s;
-  uint64_t key = hash_string(hash_string(7, p.name.function), p.name.file);
-  uint64_t *at = hash_map_place(&x->by_place, hash_mix(key, (uint64_t)p.name.line), &added);
-  if (at && added &&
-      !wr_grow(&x->places, &x->place_capacity, x->place_count + 1, sizeof(*x->places)))
-    at = NULL;
-  if (at && added)
-    x->places[ *at = x->place_count++] = p;
-  else
-    wr_frame_name_free(&p.name);
-  if (!at || hash_map_put(&x->by_stack, (uint64_t)stack, *at)) return wr_search_no_memory(x);
-  *out = (size_t)*at;
-  return WEIR_OK;
+  bool kept = keep_place(x, &name, out);
+  return kept && !hash_map_put(&x->by_stack, (uint64_t)stack, *out) ? WEIR_OK
+                                                                    : wr_search_no_memory(x);
 }
 
 static weir_status place_of_common(wr_search *x, const wr_common *common, size_t *out)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include "reports/findings/findings.h"
 #include "reports/findings/fix.h"
+#include "reports/findings/place_name.h"
 #include "reports/model/open.h"
 #include "tests/reports/synth.h"
 
@@ -289,6 +290,84 @@ START_TEST(in_which_order_a_rule_finds_its_rows_changes_nothing)
 }
 END_TEST
 
+/* Row n of each rule is of an event whose place is function[n] in line[n] of one file. */
+static void judge_lines(wr_findings *f, const char *const *function, const uint32_t *line,
+                        uint32_t count)
+{
+  synth_open(synth_dir());
+  for (uint32_t i = 0; i < count; i++) {
+    char payload[128];
+    const char *file = "/home/fill.cu";
+    python_frame_info info = {.line = line[i],
+                              .function_bytes = (uint16_t)strlen(function[i]),
+                              .file_bytes = (uint16_t)strlen(file)};
+    memcpy(payload, &info, sizeof info);
+    int n =
+        snprintf(payload + sizeof info, sizeof payload - sizeof info, "%s%s", function[i], file);
+    synth_extended(0, WEIR_EV_PYTHON_FRAME, WEIR_PYTHON_FRAME_FIRST + i, 0, payload,
+                   sizeof info + (size_t)n);
+    synth_stack(0, i + 1, (uint64_t[]){WEIR_PYTHON_FRAME_FIRST + i}, 1);
+    synth_event(0, i * 1000, 500,
+                (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuInit"), .stack = i + 1});
+  }
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(f, synth_import_this(), &settings) == WEIR_OK, "%s",
+                weir_error_message());
+}
+
+static void make_rules_folder(void)
+{
+  (void)snprintf(folder, sizeof folder, "%s/rules", synth_dir());
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+}
+
+START_TEST(instantiations_of_a_template_are_one_place)
+{
+  wr_findings f;
+  const char *const functions[] = {"ns::fill<float>(float*)",
+                                   "ns::fill<std::pair<int, int>>(long)",
+                                   "ns::fill<int>(int*)",
+                                   "ns::take<float>(int)",
+                                   "<lambda>",
+                                   "<module>"};
+  make_rules_folder();
+  write_rule("one", "SELECT id AS event, 100 * id * id AS cost_ns, 8 AS bytes FROM event_row");
+  judge_lines(&f, functions, (const uint32_t[]){7, 7, 8, 7, 9, 9}, 6);
+  ck_assert_uint_eq(f.count, 5);
+  ck_assert_str_eq(f.finding[0].site[0].function, "<module>");
+  ck_assert_str_eq(f.finding[1].site[0].function, "<lambda>");
+  ck_assert_str_eq(f.finding[2].site[0].function, "ns::take<float>(int)");
+  ck_assert_str_eq(f.finding[4].site[0].function, "ns::fill");
+  ck_assert_uint_eq(f.finding[4].cost_ns, 500);
+  ck_assert_uint_eq(f.finding[4].saving_bytes, 16);
+  ck_assert_uint_eq(f.finding[4].count, 2);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(a_stem_has_no_arguments_and_no_parameters)
+{
+  static const struct {
+    const char *function, *stem;
+  } stems[] = {{"main", "main"},
+               {"a::b<c<d>, (e)1>::f<(g)2>(h<i>) const", "a::b::f const"},
+               {"operator<< <int>(x&)", "operator<<"},
+               {"box<int>::operator()(int)", "box::operator()"},
+               {"box<int>::operator->()", "box::operator->"},
+               {"(anonymous namespace)::f<int>(int)", "(anonymous namespace)::f"},
+               {"cooperator<int>", "cooperator"},
+               {"<T as U>::f", "<T as U>::f"},
+               {"f<int", "f<int"},
+               {"<listcomp>", "<listcomp>"},
+               {"", ""}};
+  for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
+    char *stem = wr_place_stem(stems[i].function);
+    ck_assert_str_eq(stem, stems[i].stem);
+    free(stem);
+  }
+}
+END_TEST
+
 START_TEST(a_rule_that_does_not_end_is_ended)
 {
   wr_findings f;
@@ -406,6 +485,8 @@ int main(void)
   tcase_add_test(t, savings_of_the_host_alone_are_the_least_that_a_run_gains);
   tcase_add_test(t, without_a_wait_a_run_gains_what_the_host_or_another_device_could_do_meanwhile);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
+  tcase_add_test(t, instantiations_of_a_template_are_one_place);
+  tcase_add_test(t, a_stem_has_no_arguments_and_no_parameters);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);
   tcase_add_test(t, a_stop_ends_a_rule);
