@@ -1,16 +1,27 @@
-/* claims.c: see claims.h. Most claims are kept with the start of their event, in a log that brings them into order; those of
- * the few events whose start is not at hand go into a pack, and follow once all rules have run. */
+/* claims.c: see claims.h. Most claims are of events whose start is at hand: they lie in an array, those of an event linked, so
+ * that a walk over the events in order of time has them in that order, and nothing is sorted. When the array is full they go
+ * into a log by such a walk. The claims of the few other events go into a pack, and into the log once all rules have run. */
 #include "reports/findings/claims.h"
 #include <stdlib.h>
 #include "reports/base/util.h"
 
-enum { LOG_BYTES = 32 << 20 /* in memory */ };
+/* A claim in the array. */
+typedef struct wr_kept_claim {
+  uint64_t saving, rest, bytes;
+  uint32_t group;
+  uint32_t before; /* of its event, the one that was made before it, from 1; 0 none */
+} wr_kept_claim;
 
 /* A claim in the log. */
 typedef struct claim_record {
   int64_t event, start; /* as wr_logged: in order of time */
   uint64_t saving, rest, bytes, group;
 } claim_record;
+
+enum {
+  LOG_BYTES = 32 << 20, /* in memory; of the array as well */
+  MOST_KEPT = LOG_BYTES / sizeof(wr_kept_claim)
+};
 
 /* A claim in the pack. */
 enum { OF_EVENT, OF_GROUP, OF_SAVING, OF_REST, OF_BYTES, OF_COLUMNS };
@@ -42,6 +53,8 @@ void wr_claims_close(wr_claims *x)
   wr_starts_close(&x->starts);
   wr_pack_free(&x->others);
   wr_run_drop(&x->log);
+  free(x->kept);
+  free(x->newest);
   free(x->group);
   free(x->claimed);
   free(x->file);
@@ -49,12 +62,15 @@ void wr_claims_close(wr_claims *x)
 
 size_t wr_claims_group(wr_claims *x)
 {
-  if (!wr_grow(&x->group, &x->capacity, x->count + 1, sizeof(*x->group))) return SIZE_MAX;
+  if (x->count > UINT32_MAX || !wr_grow(&x->group, &x->capacity, x->count + 1, sizeof(*x->group)))
+    return SIZE_MAX;
   x->group[x->count] = (wr_claim_group){.least = UINT64_MAX};
   return x->count++;
 }
 
-static void keep_claim(wr_claims *x, const wr_claim *c, int64_t start)
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+static void log_claim(wr_claims *x, const wr_claim *c, int64_t start)
 {
   const claim_record r = {.event = c->event,
                           .start = start < WR_NO_TIME ? start : WR_NO_TIME,
@@ -65,13 +81,60 @@ static void keep_claim(wr_claims *x, const wr_claim *c, int64_t start)
   wr_run_keep(&x->log, (const wr_logged *)(const void *)&r);
 }
 
+/* Links the claims of an event from the first on. Returns the first, from 1; 0: it has none. */
+static uint32_t turn_claims(wr_claims *x, int64_t event)
+{
+  uint32_t first = 0;
+  for (uint32_t at = x->newest ? x->newest[event] : 0, before; at; at = before) {
+    before = x->kept[at - 1].before;
+    x->kept[at - 1].before = first;
+    first = at;
+  }
+  return first;
+}
+
+/* The array is full: what it holds goes into the log, in order of time. */
+static weir_status log_kept(wr_claims *x)
+{
+  const size_t places = wr_starts_places(&x->starts);
+  for (size_t i = 0; i < places; i++) {
+    const int64_t event = wr_starts_at(&x->starts, i);
+    int64_t start = 0;
+    uint32_t next = turn_claims(x, event);
+    if (!next || !wr_starts_find(&x->starts, event, &start)) continue;
+    x->newest[event] = 0;
+    for (; next; next = x->kept[next - 1].before) {
+      const wr_kept_claim *k = &x->kept[next - 1];
+      log_claim(x, &(wr_claim){event, k->group, k->saving, k->rest, k->bytes}, start);
+    }
+  }
+  x->kept_count = 0;
+  return WEIR_OK;
+}
+
+/* There is room for a claim. */
+static weir_status make_room(wr_claims *x)
+{
+  if (!x->newest) x->newest = calloc(x->starts.count, sizeof(*x->newest));
+  if (!x->newest) return no_memory();
+  if (x->kept_count == MOST_KEPT) return log_kept(x);
+  return wr_grow(&x->kept, &x->kept_capacity, x->kept_count + 1, sizeof(*x->kept)) ? WEIR_OK
+                                                                                   : no_memory();
+}
+
 weir_status wr_claims_add(wr_claims *x, const wr_claim *c)
 {
   int64_t start;
   if (!c->saving && !c->bytes) return WEIR_OK;
   if (wr_starts_find(&x->starts, c->event, &start)) {
-    keep_claim(x, c, start);
-    return WEIR_OK;
+    weir_status s = WEIR_OK;
+    if (x->kept_count == x->kept_capacity || x->kept_count == MOST_KEPT) s = make_room(x);
+    if (s) return s;
+    uint32_t *newest = &x->newest[c->event];
+    x->kept[x->kept_count++] =
+        (wr_kept_claim){c->saving, c->rest, c->bytes, (uint32_t)c->group, *newest};
+    *newest = (uint32_t)x->kept_count;
+    return s;
   }
   const int64_t row[OF_COLUMNS] = {[OF_EVENT] = c->event,
                                    [OF_GROUP] = (int64_t)c->group,
@@ -88,6 +151,7 @@ typedef struct claim_walk {
   wr_claims_end *end;
   int64_t event, start; /* whose claims are in claims->claimed; none: no event yet */
   uint64_t bytes;       /* that the event moves */
+  size_t place;         /* of claims->starts: those before it have been added up */
 } claim_walk;
 
 /* Those whose start was not at hand. */
@@ -103,7 +167,7 @@ static weir_status place_others(wr_claims *x, const wr_claims_end *end)
                         .bytes = (uint64_t)r.v[OF_BYTES]};
     int64_t start = WR_NO_TIME;
     if (x->group[c.group].finding) s = end->find_start(end->context, c.event, &start);
-    if (!s) keep_claim(x, &c, start);
+    if (!s) log_claim(x, &c, start);
     if (!s) s = wr_pack_next(&r);
   }
   wr_pack_reader_free(&r);
@@ -134,6 +198,7 @@ static uint64_t piece_of(const wr_claim_group *g, const wr_claimed *c)
 static void end_event(claim_walk *w)
 {
   wr_claims *x = w->claims;
+  if (!x->claimed_count && !w->bytes) return;
   w->end->moved_bytes = capped_sum(w->end->moved_bytes, w->bytes);
   if (x->claimed_count && w->start >= WR_NO_TIME) {
     w->start = x->no_time;
@@ -146,25 +211,79 @@ static void end_event(claim_walk *w)
     const wr_claim_group *g = &x->group[c->group];
     wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)w->start, piece_of(g, c));
   }
-  x->claimed_count = 0;
+  x->claimed_count = w->bytes = 0;
 }
 
-static weir_status take_claim(void *context, const void *record)
+static weir_status take_claim(claim_walk *w, const wr_claim *c, int64_t start)
 {
-  claim_walk *w = context;
   wr_claims *x = w->claims;
-  const claim_record *r = record;
-  if (!x->group[r->group].finding) return WEIR_OK;
-  if (r->event != w->event || r->start != w->start) {
+  if (!x->group[c->group].finding) return WEIR_OK;
+  if (c->event != w->event || start != w->start) {
     end_event(w);
-    w->event = r->event, w->start = r->start, w->bytes = 0;
+    w->event = c->event, w->start = start;
   }
-  if (r->bytes > w->bytes) w->bytes = r->bytes;
-  if (!r->saving) return WEIR_OK;
+  if (c->bytes > w->bytes) w->bytes = c->bytes;
+  if (!c->saving) return WEIR_OK;
   if (!wr_grow(&x->claimed, &x->claimed_capacity, x->claimed_count + 1, sizeof(*x->claimed)))
     return no_memory();
-  x->claimed[x->claimed_count++] = (wr_claimed){r->saving, r->rest, r->group};
+  x->claimed[x->claimed_count++] = (wr_claimed){c->saving, c->rest, c->group};
   return WEIR_OK;
+}
+
+/* An event's only claim, of an event that has come to pass. */
+static void take_alone(claim_walk *w, const wr_kept_claim *k, int64_t event, int64_t start)
+{
+  const wr_claim_group *g = &w->claims->group[k->group];
+  if (!g->finding) return;
+  end_event(w);
+  w->event = event, w->start = start;
+  w->end->moved_bytes = capped_sum(w->end->moved_bytes, k->bytes);
+  if (k->saving)
+    wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)start,
+                 piece_of(g, &(wr_claimed){k->saving, k->rest, k->group}));
+}
+
+static weir_status take_linked(claim_walk *w, int64_t event, int64_t start)
+{
+  weir_status s = WEIR_OK;
+  const wr_claims *x = w->claims;
+  for (uint32_t next = turn_claims(w->claims, event); !s && next; next = x->kept[next - 1].before) {
+    const wr_kept_claim *k = &x->kept[next - 1];
+    s = take_claim(w, &(wr_claim){event, k->group, k->saving, k->rest, k->bytes}, start);
+  }
+  return s;
+}
+
+/* Takes the claims in the array of events that are before a record of the log; NULL: all that are left. */
+static weir_status take_kept(claim_walk *w, const claim_record *until)
+{
+  wr_claims *x = w->claims;
+  const size_t places = x->kept_count ? wr_starts_places(&x->starts) : 0;
+  weir_status s = WEIR_OK;
+  for (; !s && w->place < places; w->place++) {
+    const int64_t event = wr_starts_at(&x->starts, w->place);
+    int64_t start = 0;
+    if (!x->newest[event] || !wr_starts_find(&x->starts, event, &start)) continue;
+    if (start > WR_NO_TIME) start = WR_NO_TIME;
+    if (until && (start > until->start || (start == until->start && event >= until->event)))
+      return s;
+    const wr_kept_claim *k = &x->kept[x->newest[event] - 1];
+    bool alone = !k->before && start < WR_NO_TIME && (event != w->event || start != w->start);
+    if (alone)
+      take_alone(w, k, event, start);
+    else
+      s = take_linked(w, event, start);
+  }
+  return s;
+}
+
+static weir_status take_record(void *context, const void *record)
+{
+  const claim_record *r = record;
+  weir_status s = take_kept(context, r);
+  if (s) return s;
+  return take_claim(context, &(wr_claim){r->event, r->group, r->saving, r->rest, r->bytes},
+                    r->start);
 }
 
 weir_status wr_claims_add_up(wr_claims *x, wr_claims_end *end)
@@ -174,7 +293,8 @@ weir_status wr_claims_add_up(wr_claims *x, wr_claims_end *end)
   weir_status s = place_others(x, end);
   if (!s && x->log.incomplete)
     s = weir_fail(WEIR_EIO, "no room for a temporary file: %s-runs", x->file);
-  if (!s) s = wr_run_each(&x->log, take_claim, &w);
+  if (!s) s = wr_run_each(&x->log, take_record, &w);
+  if (!s) s = take_kept(&w, NULL);
   end_event(&w);
   wr_run_drop(&x->log);
   return s;

@@ -31,10 +31,15 @@ typedef struct wr_claim_group {
 typedef struct wr_claims {
   wr_claim_group *group; /* owned */
   size_t count, capacity;
-  wr_starts starts;           /* of events; set by the owner as they pass by */
-  char *file;                 /* owned: begin of the name of files */
-  wr_run_log log;             /* of events whose start is known */
-  wr_pack others;             /* of the others, in the order in which they were made */
+  wr_starts starts; /* of events; set by the owner as they pass by */
+  char *file;       /* owned: begin of the name of files */
+  struct wr_kept_claim
+      *kept; /* owned: of events whose start is known, in the order in which they were made */
+  size_t kept_count, kept_capacity;
+  uint32_t
+      *newest; /* owned: of each event its last of them, from 1; 0 none. NULL: there is none yet */
+  wr_run_log log; /* those that were too many for memory, and, at the end, `others` */
+  wr_pack others; /* of events whose start is not known, in the order in which they were made */
   struct wr_claimed *claimed; /* owned: of the event that is added up */
   size_t claimed_count, claimed_capacity;
   int64_t no_time; /* where the next event starts that is none of the trace's */

@@ -149,6 +149,9 @@ START_TEST(starts_are_what_they_were_or_not_known)
   }
   ck_assert_uint_gt(known, MANY / 2);
   ck_assert_uint_lt(known, MANY); /* some are too far from the first that is near them */
+  ck_assert_uint_eq(wr_starts_places(&x), known);
+  for (size_t i = 1; i < known; i++)
+    ck_assert_int_le(plain[wr_starts_at(&x, i - 1)], plain[wr_starts_at(&x, i)]);
   ck_assert(!wr_starts_find(&x, -1, &start));
   ck_assert(!wr_starts_find(&x, MANY + 1, &start));
   wr_starts_add(&x, MANY + 1, 5);
