@@ -15,8 +15,9 @@ TEST_TOOLS := # built before any suite runs, whichever they are: victims, plug-i
 NOT_ASAN       :=
 NOT_TSAN       :=
 # Suites that start no thread: ThreadSanitizer has nothing to look for. Slow ones whose threads meet in
-# places where those of other suites meet too: ThreadSanitizer has them in make test-long. weir starts
-# no thread either: with it alone instrumented, the suite of its signal handlers is run. Suites of the
+# places where those of other suites meet too: ThreadSanitizer has them in make test-long. The threads
+# that weir starts are those of reports, which suites of reports have: with weir alone instrumented, the suite
+# of its signal handlers is run. Suites of the
 # preload library alone: with another weir around it they would try the same again.
 # And what make test-long alone has instrumented: under AddressSanitizer, programs for make check-gpu, whose
 # rows other suites hold; around weir, suites that ask little or nothing of weir itself, and those of which

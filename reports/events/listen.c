@@ -2,7 +2,9 @@
  * does with one is mostly what it has done with the one before, so that its code and its tables stay
  * near. */
 #include "reports/events/listen.h"
+#include <sched.h>
 #include "reports/events/private.h"
+#include "reports/events/relay.h"
 
 /* ---- walks ------------------------------------------------------------------------------------ */
 
@@ -39,17 +41,40 @@ weir_status wr_events_by_time(wr_events *x, wr_event_fn take, void *context)
 
 /* ---- listeners -------------------------------------------------------------------------------- */
 
+enum { ALONE = 1 << 14 /* events for which threads are not worth their start */ };
+
 typedef struct audience {
-  const wr_listener *listeners;
-  size_t count;
+  wr_listener here[WR_LISTENERS], apart[WR_LISTENERS]; /* taken in this thread; in others */
+  size_t here_count, apart_count;
+  size_t taken; /* events, while there are no threads */
+  bool threads; /* there may be some, and are none yet */
+  wr_relay *relay;
 } audience;
 
-static weir_status hand_on(void *context, const wr_event events[], size_t count)
+static bool has_processors(void)
 {
-  const audience *a = context;
+  cpu_set_t set;
+  return !sched_getaffinity(0, sizeof(set), &set) && CPU_COUNT(&set) > 1;
+}
+
+/* One listener needs no thread: in this one it takes events that are still in the cache. */
+static audience seat(const wr_events *x, const wr_listener listeners[], size_t count)
+{
+  audience a = {.threads = x->db->schema >= 2};
+  for (size_t i = 0; i < count; i++)
+    if (listeners[i].apart)
+      a.apart[a.apart_count++] = listeners[i];
+    else
+      a.here[a.here_count++] = listeners[i];
+  a.threads &= a.apart_count > 0 && count > 1 && has_processors();
+  return a;
+}
+
+static weir_status take_here(const wr_listener *l, size_t listeners, const wr_event events[],
+                             size_t count)
+{
   weir_status st = WEIR_OK;
-  for (size_t k = 0; !st && k < a->count; k++) {
-    const wr_listener *l = &a->listeners[k];
+  for (const wr_listener *end = l + listeners; !st && l < end; l++) {
     if (l->take_some) st = l->take_some(l->context, events, count);
     for (size_t i = 0; !st && l->take && i < count; i++)
       st = l->take(l->context, &events[i]);
@@ -57,13 +82,27 @@ static weir_status hand_on(void *context, const wr_event events[], size_t count)
   return st;
 }
 
+static weir_status hand_on(void *context, const wr_event events[], size_t count)
+{
+  audience *a = context;
+  if (a->threads && (a->taken += count) > ALONE) {
+    a->threads = false;
+    a->relay = wr_relay_open(a->apart, a->apart_count);
+  }
+  if (a->relay && !wr_relay_send(a->relay, events, count)) return WEIR_EINTERNAL;
+  weir_status st = a->relay ? WEIR_OK : take_here(a->apart, a->apart_count, events, count);
+  return st ? st : take_here(a->here, a->here_count, events, count);
+}
+
 weir_status wr_events_listen(wr_events *x, const wr_listener listeners[], size_t count)
 {
-  audience a = {listeners, count};
+  audience a = seat(x, listeners, count);
   bool in_time = false;
   for (size_t i = 0; i < count; i++)
     in_time |= listeners[i].in_time;
   weir_status st = wr_events_some(x, in_time, hand_on, &a);
+  weir_status apart = a.relay ? wr_relay_close(a.relay) : WEIR_OK;
+  if (apart) st = apart;
   for (size_t i = 0; !st && i < count; i++)
     if (listeners[i].end) st = listeners[i].end(listeners[i].context);
   return st;
