@@ -144,8 +144,10 @@ static weir_status find_limits(wr_search *x)
   return s ? s : wr_sources_may_be_quoted(x->db, x->settings->quoting, &x->quoted);
 }
 
-static weir_status show_calls(wr_search *x, size_t more)
+static weir_status show_calls(void *context, const wr_event events[], size_t more)
 {
+  (void)events;
+  wr_search *x = context;
   const wr_findings_settings *o = x->settings;
   uint64_t before = x->taken / STEP;
   x->taken += more;
@@ -159,12 +161,10 @@ static weir_status show_calls(wr_search *x, size_t more)
 static weir_status take_events(void *context, const wr_event events[], size_t count)
 {
   wr_search *x = context;
-  weir_status s = show_calls(x, count);
-  if (!s && x->waits) s = wr_wait_take_some(x->waits, events, count);
   wr_big_blocks_take(&x->big, events, count);
   for (size_t i = 0; i < count; i++)
     wr_starts_add(&x->claims.starts, events[i].id, events[i].start);
-  return s ? s : wr_facts_take(x->pass, events, count);
+  return wr_facts_take(x->pass, events, count);
 }
 
 static weir_status begin_facts(wr_search *x)
@@ -189,9 +189,16 @@ static weir_status end_facts(void *context)
   return x->place_at ? wr_search_find_families(x) : wr_search_no_memory(x);
 }
 
-wr_listener wr_findings_listener(wr_findings_pass *x)
+size_t wr_findings_listen(wr_findings_pass *x, wr_listener out[])
 {
-  return (wr_listener){.take_some = take_events, .end = end_facts, .context = x, .in_time = true};
+  size_t count = 0;
+  out[count++] = (wr_listener){.take_some = show_calls, .context = x};
+  if (x->waits)
+    out[count++] = (wr_listener){
+        .take_some = wr_wait_take_some, .context = x->waits, .in_time = true, .apart = true};
+  out[count++] = (wr_listener){
+      .take_some = take_events, .end = end_facts, .context = x, .in_time = true, .apart = true};
+  return count;
 }
 
 /* Those that a rule is about which has them judged in C. */
@@ -434,8 +441,8 @@ weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_
   weir_status s = wr_events_open(&events, db);
   if (!s) s = begin_search(&x, f, &events, settings, false);
   if (!s && x) {
-    const wr_listener listener = wr_findings_listener(x);
-    s = wr_events_listen(&events, &listener, 1);
+    wr_listener listeners[WR_FINDINGS_LISTENERS];
+    s = wr_events_listen(&events, listeners, wr_findings_listen(x, listeners));
     if (!s) s = wr_findings_end(x);
   }
   wr_findings_close(x);

@@ -108,13 +108,14 @@ weir_status wr_findings_load(wr_findings *f, const wr_db *db, const wr_findings_
 void wr_findings_free(wr_findings *f);
 
 /* The same for who walks over all events with a model (wr_model_load_with()): begin, the walk with
- * the listener, end. The events stay open, `f` and the settings where they are, until it is closed,
+ * the listeners, end. The events stay open, `f` and the settings where they are, until it is closed,
  * whatever became of it; what failed is `f`'s owner's to free. *out is NULL where f->unavailable
  * says why nothing is judged. */
 typedef struct wr_findings_pass wr_findings_pass;
 weir_status wr_findings_begin(wr_findings_pass **out, wr_findings *f, const wr_events *events,
                               const wr_findings_settings *settings);
-wr_listener wr_findings_listener(wr_findings_pass *x);
+enum { WR_FINDINGS_LISTENERS = 3 };
+size_t wr_findings_listen(wr_findings_pass *x, wr_listener out[]); /* how many there are */
 weir_status wr_findings_end(wr_findings_pass *x);
 void wr_findings_close(wr_findings_pass *x);
 

@@ -9,7 +9,7 @@ static weir_status load_whole(wr_model *m, wr_findings *f, wr_events *events, in
   wr_listener all[WR_MODEL_LISTENERS];
   weir_status st = settings ? wr_findings_begin(&pass, f, events, settings) : WEIR_OK;
   size_t listeners = 0;
-  if (!st && pass) all[listeners++] = wr_findings_listener(pass);
+  if (!st && pass) listeners = wr_findings_listen(pass, all);
   for (size_t i = 0; i < count; i++)
     all[listeners++] = others[i];
   if (!st) st = wr_model_load_with(m, events, top, all, listeners);

@@ -14,8 +14,8 @@ weir_status wr_whole_load(wr_model *m, wr_findings *f, const wr_db *db, int top,
 weir_status wr_whole_load_some(wr_model *m, wr_findings *f, const wr_db *db, int top,
                                const wr_findings_settings *settings);
 
-/* The same as this, of open events and in a walk which others listen to, fewer than
- * WR_MODEL_LISTENERS. */
+/* The same as this, of open events and in a walk which others listen to, at most
+ * WR_MODEL_LISTENERS - WR_FINDINGS_LISTENERS. */
 weir_status wr_whole_load_with(wr_model *m, wr_findings *f, wr_events *events, int top,
                                const wr_findings_settings *settings, const wr_listener others[],
                                size_t count);

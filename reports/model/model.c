@@ -549,13 +549,13 @@ static weir_status open_template_of(load *l)
 
 static weir_status load_events(load *l, const wr_listener others[], size_t count)
 {
-  wr_listener all[WR_MODEL_LISTENERS + 2] = {{.take_some = take_events, .context = l}};
+  wr_listener all[WR_LISTENERS] = {{.take_some = take_events, .context = l, .apart = true}};
   size_t listeners = 1;
   weir_status st = open_template_of(l);
   if (!st) st = wr_wait_truth_begin(l->m, l->events, &l->waits);
   if (l->waits)
-    all[listeners++] =
-        (wr_listener){.take_some = wr_wait_take_some, .context = l->waits, .in_time = true};
+    all[listeners++] = (wr_listener){
+        .take_some = wr_wait_take_some, .context = l->waits, .in_time = true, .apart = true};
   for (size_t i = 0; i < count; i++)
     all[listeners++] = others[i];
   if (!st) st = wr_events_listen(l->events, all, listeners);

@@ -257,7 +257,7 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top);
 
 /* The same, of open events, in a walk which others listen to: at most WR_MODEL_LISTENERS. What is temporary in the
  * database is as after wr_model_load(). */
-enum { WR_MODEL_LISTENERS = 4 };
+enum { WR_MODEL_LISTENERS = WR_LISTENERS - 2 };
 weir_status wr_model_load_with(wr_model *m, wr_events *events, int top, const wr_listener others[],
                                size_t count);
 void wr_model_free(wr_model *m);
