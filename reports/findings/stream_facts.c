@@ -137,32 +137,53 @@ static bool is_work(const wr_common *t, bool legacy)
   return runs && (legacy ? t->stream == WEIR_STREAM_LEGACY : t->stream > WEIR_STREAM_PER_THREAD);
 }
 
-/* A context of which a template is work in the default stream, and another is work in a stream. */
-static bool is_mixed(const wr_common *t, const wr_common common[], size_t count)
+enum { LEGACY_WORK = 1, STREAM_WORK = 2, BOTH = 3, PLACE_AT = 2 /* bits, before the place */ };
+
+static uint64_t context_key(const wr_common *t)
 {
-  for (size_t i = 0; i < count; i++)
-    if (is_work(&common[i], false) && common[i].process == t->process &&
-        common[i].context == t->context)
-      return true;
-  return false;
+  return hash_mix(hash_mix(41, (uint64_t)t->process), (uint64_t)(int64_t)t->context);
+}
+
+static uint64_t work_of(const wr_common *t)
+{
+  return is_work(t, true) ? LEGACY_WORK : is_work(t, false) ? STREAM_WORK : 0;
+}
+
+/* What work each context has. */
+static weir_status find_works(hash_map *works, const wr_common common[], size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    uint64_t work = work_of(&common[i]), *of = NULL;
+    if (work && !(of = hash_map_place(works, context_key(&common[i]), NULL)))
+      return out_of_memory();
+    if (work) *of |= work;
+  }
+  return WEIR_OK;
+}
+
+/* A context that has both: it is looked at. */
+static weir_status add_mixed(wr_stream_facts *f, const wr_common *t, uint64_t *work)
+{
+  if (!wr_grow(&f->mixed, &f->mixed_capacity, f->mixed_count + 1, sizeof(*f->mixed)))
+    return out_of_memory();
+  f->mixed[f->mixed_count++] = (wr_mixed_context){.process = t->process, .context = t->context};
+  *work |= (uint64_t)f->mixed_count << PLACE_AT;
+  return WEIR_OK;
 }
 
 weir_status wr_stream_choose(wr_stream_facts *f, wr_common common[], size_t count)
 {
-  for (size_t i = 0; i < count; i++) {
-    const wr_common *t = &common[i];
-    if (!is_work(t, true) || mixed_of(f, t) < f->mixed_count) continue;
-    if (!is_mixed(t, common, count)) continue;
-    if (!wr_grow(&f->mixed, &f->mixed_capacity, f->mixed_count + 1, sizeof(*f->mixed)))
-      return out_of_memory();
-    f->mixed[f->mixed_count++] = (wr_mixed_context){.process = t->process, .context = t->context};
-  }
-  for (size_t i = 0; f->mixed_count && i < count; i++) {
+  hash_map works = {0};
+  weir_status st = find_works(&works, common, count);
+  for (size_t i = 0; !st && i < count; i++) {
     wr_common *t = &common[i];
-    bool works = is_work(t, true) || is_work(t, false);
-    if (works && mixed_of(f, t) < f->mixed_count) t->in_stream |= WR_STREAM_MIXED;
+    uint64_t *work = work_of(t) ? hash_map_get(&works, context_key(t)) : NULL;
+    if (!work || (*work & BOTH) != BOTH) continue;
+    t->in_stream |= WR_STREAM_MIXED;
+    if (!(*work >> PLACE_AT)) st = add_mixed(f, t, work);
   }
-  return WEIR_OK;
+  hash_map_free(&works);
+  return st;
 }
 
 /* ---- full queues ----------------------------------------------------------------------------- */
