@@ -30,7 +30,7 @@
 #include "interpose/record/captures.h"
 #include "interpose/record/copy_sites.h"
 
-enum { DEFAULT_MEBIBYTES = 64, LEAST_BYTES = 64 };
+enum { LEAST_BYTES = 64 };
 
 static uint64_t most_bytes; /* of a copy that is hashed */
 /* Functions after which streams write memory of the host. */
@@ -266,7 +266,7 @@ static bool read_option(const char *text)
 
 static void start_hashing(void)
 {
-  most_bytes = (uint64_t)DEFAULT_MEBIBYTES << 20;
+  most_bytes = CONTENT_WHOLE_MOST;
   if (process_unrecorded || !read_option(getenv("WEIR_HASH"))) return;
   mark_writers();
   event_watched_by = watch_event;

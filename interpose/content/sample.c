@@ -14,7 +14,6 @@ enum {
 
 #define MIB          (UINT64_C(1) << 20)
 #define LARGE        MIB                 /* bytes: a copy of more is hashed if its print was seen */
-#define WHOLE_MOST   (64 * MIB)          /* of a copy of more only a print is made */
 #define HASH_BYTES   8192                /* that a hash counts beyond what it reads */
 #define RATE         (16 * MIB)          /* bytes a second by which the allowance grows, */
 #define AT_START     (32 * MIB)          /* what it is at the start, */
@@ -89,7 +88,7 @@ sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now)
     return SAMPLE_LEAVE;
   }
   bool large = bytes > LARGE;
-  bool whole = large && !paid && bytes <= WHOLE_MOST;
+  bool whole = large && !paid && bytes <= CONTENT_WHOLE_MOST;
   if (whole && take_allowance(bytes, KEPT)) return pay(site, price(bytes), SAMPLE_HASH);
   if (take_allowance(large ? CONTENT_PRINT_BYTES : bytes, paid >= FIRST ? KEPT : 0))
     return large ? pay(site, 1, SAMPLE_PRINT) : pay(site, price(bytes), SAMPLE_HASH);
@@ -118,7 +117,7 @@ sample_print sample_print_copy(unsigned site, const content_region *region)
 {
   uint64_t bytes = region->width * region->height;
   if (!note_print(site, region)) return SAMPLE_IS_NEW;
-  if (bytes > WHOLE_MOST || !take_allowance(bytes, KEPT)) return SAMPLE_IS_ALIKE;
+  if (bytes > CONTENT_WHOLE_MOST || !take_allowance(bytes, KEPT)) return SAMPLE_IS_ALIKE;
   atomic_fetch_add_explicit(&copy_places[site].spent, price(bytes) - 1, memory_order_relaxed);
   return SAMPLE_IS_PAID;
 }

@@ -22,6 +22,9 @@
 #include <stdint.h>
 #include "interpose/content/reading.h"
 
+/* Of a copy of more bytes not all are hashed unless WEIR_HASH sets another bound. */
+#define CONTENT_WHOLE_MOST (UINT64_C(64) << 20)
+
 /* What is done about a copy. */
 typedef enum sample_choice {
   SAMPLE_LEAVE, /* nothing; its site is quiet for some time or for good */
