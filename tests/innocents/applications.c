@@ -2,6 +2,7 @@
  * of them have, a job makes: a stream, a page-locked buffer and two blocks on the device. */
 #include <cuda.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sched.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -164,21 +165,24 @@ static void graph_by_shape(void)
   end_job(&j);
 }
 
-/* Requests of a queue, which three threads answer, each in its own stream. */
+/* Requests of a queue, which three threads answer, each in its own stream. Each has had one before
+ * any has a second: a thread without requests would have memory that nothing uses. */
 typedef struct requests {
   pthread_mutex_t lock;
   int next, last;
+  pthread_barrier_t *first; /* NULL: there is one thread */
 } requests;
 
 static void *take_requests(void *arg)
 {
   requests *q = arg;
   job j = new_job();
-  for (;;) {
+  for (bool first = true;; first = false) {
     (void)pthread_mutex_lock(&q->lock);
     int i = q->next < q->last ? q->next++ : -1;
     (void)pthread_mutex_unlock(&q->lock);
     if (i < 0) break;
+    if (first && q->first) (void)pthread_barrier_wait(q->first);
     int n = 1024 + i * 331 % (ELEMENTS - 1024);
     upload(&j, (size_t)n * 4);
     step_some(&j, n);
@@ -199,15 +203,18 @@ static void run_side_by_side(void *(*run)(void *), void *arg, int count)
 
 static void request_queue(void)
 {
-  requests q = {PTHREAD_MUTEX_INITIALIZER, 0, 2 * STEPS};
+  pthread_barrier_t first;
+  requests q = {PTHREAD_MUTEX_INITIALIZER, 0, 2 * STEPS, &first};
+  if (pthread_barrier_init(&first, NULL, 3)) exit(1);
   run_side_by_side(take_requests, &q, 3);
+  (void)pthread_barrier_destroy(&first);
 }
 
 /* As many workers as processors: twelve, of which each has five requests of its own. */
 static void *take_few(void *arg)
 {
   (void)arg;
-  requests q = {PTHREAD_MUTEX_INITIALIZER, 0, STEPS / 12};
+  requests q = {PTHREAD_MUTEX_INITIALIZER, 0, STEPS / 12, NULL};
   return take_requests(&q);
 }
 
