@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include "reports/base/util.h"
 
-/* A claim in the array. */
-typedef struct wr_kept_claim {
-  uint64_t saving, rest, bytes;
-  uint32_t group;
-  uint32_t before; /* of its event, the one that was made before it, from 1; 0 none */
-} wr_kept_claim;
-
 /* A claim in the log. */
 typedef struct claim_record {
   int64_t event, start; /* as wr_logged: in order of time */
@@ -19,8 +12,8 @@ typedef struct claim_record {
 } claim_record;
 
 enum {
-  LOG_BYTES = 32 << 20, /* in memory; of the array as well */
-  MOST_KEPT = LOG_BYTES / sizeof(wr_kept_claim)
+  LOG_BYTES = 32 << 20, /* in memory */
+  MOST_KEPT = 1 << 20   /* claims in the array, which grows by doubling */
 };
 
 /* A claim in the pack. */
@@ -117,24 +110,16 @@ static weir_status make_room(wr_claims *x)
 {
   if (!x->newest) x->newest = calloc(x->starts.count, sizeof(*x->newest));
   if (!x->newest) return no_memory();
-  if (x->kept_count == MOST_KEPT) return log_kept(x);
-  return wr_grow(&x->kept, &x->kept_capacity, x->kept_count + 1, sizeof(*x->kept)) ? WEIR_OK
-                                                                                   : no_memory();
+  if (x->kept_room == MOST_KEPT) return log_kept(x);
+  return wr_grow(&x->kept, &x->kept_room, x->kept_room + 1, sizeof(*x->kept)) ? WEIR_OK
+                                                                              : no_memory();
 }
 
-weir_status wr_claims_add(wr_claims *x, const wr_claim *c)
+weir_status wr_claims_add_slowly(wr_claims *x, const wr_claim *c)
 {
-  int64_t start;
-  if (!c->saving && !c->bytes) return WEIR_OK;
-  if (wr_starts_find(&x->starts, c->event, &start)) {
-    weir_status s = WEIR_OK;
-    if (x->kept_count == x->kept_capacity || x->kept_count == MOST_KEPT) s = make_room(x);
-    if (s) return s;
-    uint32_t *newest = &x->newest[c->event];
-    x->kept[x->kept_count++] =
-        (wr_kept_claim){c->saving, c->rest, c->bytes, (uint32_t)c->group, *newest};
-    *newest = (uint32_t)x->kept_count;
-    return s;
+  if (wr_starts_know(&x->starts, c->event)) {
+    weir_status s = make_room(x);
+    return s ? s : wr_claims_add(x, c);
   }
   const int64_t row[OF_COLUMNS] = {[OF_EVENT] = c->event,
                                    [OF_GROUP] = (int64_t)c->group,

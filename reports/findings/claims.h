@@ -28,14 +28,20 @@ typedef struct wr_claim_group {
   size_t finding;         /* that it is of, from 1; 0: of none, and nothing of it counts */
 } wr_claim_group;
 
+/* A claim of an event whose start is known. */
+typedef struct wr_kept_claim {
+  uint64_t saving, rest, bytes;
+  uint32_t group;
+  uint32_t before; /* of its event, the one that was made before it, from 1; 0 none */
+} wr_kept_claim;
+
 typedef struct wr_claims {
   wr_claim_group *group; /* owned */
   size_t count, capacity;
-  wr_starts starts; /* of events; set by the owner as they pass by */
-  char *file;       /* owned: begin of the name of files */
-  struct wr_kept_claim
-      *kept; /* owned: of events whose start is known, in the order in which they were made */
-  size_t kept_count, kept_capacity;
+  wr_starts starts;             /* of events; set by the owner as they pass by */
+  char *file;                   /* owned: begin of the name of files */
+  wr_kept_claim *kept;          /* owned: in the order in which they were made */
+  size_t kept_count, kept_room; /* room: for so many */
   uint32_t
       *newest; /* owned: of each event its last of them, from 1; 0 none. NULL: there is none yet */
   wr_run_log log; /* those that were too many for memory, and, at the end, `others` */
@@ -52,8 +58,21 @@ void wr_claims_close(wr_claims *x);
 /* Makes a group. Returns its number; SIZE_MAX: out of memory. */
 size_t wr_claims_group(wr_claims *x);
 
+/* A claim of an event whose start is not known, or for which there is no room. Errors: ENOMEM, EIO. */
+weir_status wr_claims_add_slowly(wr_claims *x, const wr_claim *claim);
+
 /* Errors: ENOMEM, EIO. */
-weir_status wr_claims_add(wr_claims *x, const wr_claim *claim);
+static inline weir_status wr_claims_add(wr_claims *x, const wr_claim *c)
+{
+  if (!c->saving && !c->bytes) return WEIR_OK;
+  if (x->kept_count == x->kept_room || !wr_starts_know(&x->starts, c->event))
+    return wr_claims_add_slowly(x, c);
+  uint32_t *newest = &x->newest[c->event];
+  x->kept[x->kept_count++] =
+      (wr_kept_claim){c->saving, c->rest, c->bytes, (uint32_t)c->group, *newest};
+  *newest = (uint32_t)x->kept_count;
+  return WEIR_OK;
+}
 
 /* How claims are added up. */
 typedef struct wr_claims_end {

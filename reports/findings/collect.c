@@ -157,11 +157,11 @@ static weir_status claim_row(wr_search *x, const wr_rule *rule, const wr_search_
 }
 
 /* NULL: what the row's template is is not known. */
-static wr_search_cell *cell_of(const wr_search *x, const wr_search_row *r)
+static wr_search_cell *cell_of(const wr_search *x, const wr_common *common, bool removed,
+                               wr_certainty certainty)
 {
-  const size_t slot = r->removed ? WR_CERTAINTIES : r->certainty;
-  return r->common ? &x->cells[(size_t)(r->common - x->facts.common) * WR_SEARCH_SLOTS + slot]
-                   : NULL;
+  const size_t slot = removed ? WR_CERTAINTIES : certainty;
+  return common ? &x->cells[(size_t)(common - x->facts.common) * WR_SEARCH_SLOTS + slot] : NULL;
 }
 
 /* The first row of a cell: its group is that of all that follow. */
@@ -218,8 +218,9 @@ static weir_status count_by_thread(wr_search *x, size_t at, int64_t thread, uint
   return WEIR_OK;
 }
 
-static weir_status add_to_group(wr_search *x, const wr_rule *rule, const wr_search_row *r,
-                                wr_search_cell *cell, size_t at)
+/* Sums of a group; the operations count in the cell, by thread, or else here. */
+static inline __attribute__((always_inline)) weir_status
+add_sums(wr_search *x, const wr_rule *rule, const wr_search_row *r, wr_search_cell *cell, size_t at)
 {
   wr_search_group *g = &x->groups[at];
   if (cell)
@@ -228,33 +229,57 @@ static weir_status add_to_group(wr_search *x, const wr_rule *rule, const wr_sear
     return wr_search_no_memory(x);
   g->cost = wr_capped_sum(g->cost, r->cost), g->saving = wr_capped_sum(g->saving, r->saving);
   g->bytes = wr_capped_sum(g->bytes, r->bytes), g->count = wr_capped_sum(g->count, r->count);
-  g->by_driver &= r->common && !(r->common->flags & WEIR_EVF_RUNTIME);
   if (r->saving && !wr_spread_add(&g->spread, r->saving, r->bytes)) return wr_search_no_memory(x);
-  if (g->device != r->device) g->device = WR_OF_SEVERAL_DEVICES;
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
-  weir_status s = tally_range(x, at, r);
-  return s ? s : claim_row(x, rule, r, g->claims);
+  return claim_row(x, rule, r, g->claims);
 }
 
 weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r)
 {
   size_t at = 0;
-  wr_search_cell *cell = cell_of(x, r);
-  if (!group_of(x, r, &at)) return wr_search_no_memory(x);
+  wr_search_cell *cell = cell_of(x, r->common, r->removed, r->certainty);
+  wr_search_group *g = group_of(x, r, &at);
+  if (!g) return wr_search_no_memory(x);
   weir_status s = cell && !cell->group ? begin_cell(x, cell, r, at) : WEIR_OK;
-  return s ? s : add_to_group(x, rule, r, cell, at);
+  g->by_driver &= r->common && !(r->common->flags & WEIR_EVF_RUNTIME);
+  if (g->device != r->device) g->device = WR_OF_SEVERAL_DEVICES;
+  if (!s) s = tally_range(x, at, r);
+  return s ? s : add_sums(x, rule, r, cell, at);
 }
 
-weir_status wr_search_add_found(wr_search *x, const wr_rule *rule, wr_search_row *r)
+/* What is negative counts as 0. */
+static uint64_t not_negative(int64_t n)
 {
-  wr_search_cell *cell = cell_of(x, r);
-  if (cell && cell->group && !x->ranges) {
-    if (r->common->device >= 0) r->device = r->common->device;
-    return add_to_group(x, rule, r, cell, cell->group - 1);
-  }
-  weir_status s = wr_search_look_up(x, r->event, &r->common, &r->place, &r->device, &r->range_name);
-  return s ? s : wr_search_add_row(x, rule, r);
+  return n > 0 ? (uint64_t)n : 0;
+}
+
+static uint64_t at_most(int64_t n, uint64_t most)
+{
+  return not_negative(n) < most ? not_negative(n) : most;
+}
+
+weir_status wr_search_add_found(wr_search *x, const wr_rule *rule, const wr_found *found)
+{
+  const wr_common *common = found->template ? wr_facts_common(&x->facts, found->template) : NULL;
+  wr_search_cell *cell = cell_of(x, common, found->removed, found->certainty);
+  wr_search_row r;
+  r.event = found->event;
+  r.related = found->related > 0 ? found->related : 0;
+  r.cost = at_most(found->cost, x->f->duration_ns);
+  r.saving = at_most(found->saving, x->f->duration_ns);
+  r.related_saving = not_negative(found->related_saving);
+  r.bytes = not_negative(found->bytes);
+  r.count = 1;
+  r.removed = found->removed;
+  /* all rows of a cell have their place and device in common, which the first has brought */
+  if (cell && cell->group && !x->ranges) return add_sums(x, rule, &r, cell, cell->group - 1);
+  r.certainty = found->certainty;
+  r.common = common;
+  r.device = WR_OF_NO_DEVICE;
+  r.range_name = 0;
+  weir_status s = wr_search_look_up(x, r.event, &r.common, &r.place, &r.device, &r.range_name);
+  return s ? s : wr_search_add_row(x, rule, &r);
 }
 
 weir_status wr_search_end_rows(wr_search *x)

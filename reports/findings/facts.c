@@ -623,9 +623,3 @@ void wr_facts_free(wr_facts *f)
   free(f->common);
   *f = (wr_facts){0};
 }
-
-const wr_common *wr_facts_common(const wr_facts *f, int64_t id)
-{
-  size_t at = wr_events_template(f->events, id);
-  return at < f->count ? &f->common[at] : NULL;
-}

@@ -103,6 +103,12 @@ void wr_facts_close(wr_facts_pass *p);
 void wr_facts_free(wr_facts *f);
 
 /* NULL: the trace has no such template. */
-const wr_common *wr_facts_common(const wr_facts *f, int64_t id);
+static inline const wr_common *wr_facts_common(const wr_facts *f, int64_t id)
+{
+  const wr_events *e = f->events;
+  const uint64_t in_row = (uint64_t)id - (uint64_t)e->first_id;
+  size_t at = in_row < e->in_a_row ? e->base + (size_t)in_row : wr_events_template(e, id);
+  return at < f->count ? &f->common[at] : NULL;
+}
 
 #endif

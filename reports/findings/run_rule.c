@@ -182,28 +182,10 @@ void wr_search_show_progress(void *context)
 
 /* ---- a rule by a function in C --------------------------------------------------------------- */
 
-static uint64_t not_negative(int64_t n)
-{
-  return n > 0 ? (uint64_t)n : 0;
-}
-
 static weir_status take_found(void *context, const wr_found *found)
 {
   wr_search *x = context;
-  uint64_t most = x->f->duration_ns, cost = not_negative(found->cost),
-           saving = not_negative(found->saving);
-  wr_search_row r = {.event = found->event,
-                     .related = (int64_t)not_negative(found->related),
-                     .cost = cost < most ? cost : most,
-                     .saving = saving < most ? saving : most,
-                     .related_saving = not_negative(found->related_saving),
-                     .bytes = not_negative(found->bytes),
-                     .count = 1,
-                     .certainty = found->certainty,
-                     .device = WR_OF_NO_DEVICE,
-                     .removed = found->removed};
-  if (found->template) r.common = wr_facts_common(&x->facts, found->template);
-  return wr_search_add_found(x, &x->f->rules.rule[x->running], &r);
+  return wr_search_add_found(x, &x->f->rules.rule[x->running], found);
 }
 
 static weir_status go_on(void *context)

@@ -142,8 +142,8 @@ weir_status wr_search_look_up(wr_search *x, int64_t event, const wr_common **com
 /* A row of the rule that runs. */
 weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r);
 
-/* A row of which all is known but its place and device, and what is of its range. */
-weir_status wr_search_add_found(wr_search *x, const wr_rule *rule, wr_search_row *r);
+/* A row that a judge has found. */
+weir_status wr_search_add_found(wr_search *x, const wr_rule *rule, const wr_found *found);
 
 /* All its rows are there. */
 weir_status wr_search_end_rows(wr_search *x);

@@ -2,33 +2,11 @@
 #include "reports/findings/spread.h"
 #include <stdlib.h>
 
-enum { FIRST_BIT = 6, PARTS = 4 };
-#define MOST_NS (UINT64_C(1) << 36) /* 69 s: no sum of a rule's rows runs over */
-
-static size_t bucket_of(uint64_t ns)
-{
-  if (ns >> FIRST_BIT == 0) return 0;
-  unsigned bit = 63 - (unsigned)__builtin_clzll(ns);
-  size_t at = (bit - FIRST_BIT) * PARTS + (ns >> (bit - 2) & (PARTS - 1)) + 1;
-  return at < WR_SPREAD_BUCKETS ? at : WR_SPREAD_BUCKETS - 1;
-}
-
-bool wr_spread_add(wr_spread *s, uint64_t ns, uint64_t bytes)
-{
-  if (!s->bucket) s->bucket = calloc(WR_SPREAD_BUCKETS, sizeof(*s->bucket));
-  if (!s->bucket) return false;
-  if (ns > MOST_NS) ns = MOST_NS;
-  wr_spread_bucket *b = &s->bucket[bucket_of(ns)];
-  s->count++, b->count++;
-  b->ns += ns, b->bytes += bytes < MOST_NS ? bytes : MOST_NS;
-  return true;
-}
-
 /* The least ns of a bucket. */
 static uint64_t bucket_begin(size_t at)
 {
-  size_t bit = (at - 1) / PARTS + FIRST_BIT;
-  return at ? (PARTS + (at - 1) % PARTS) << (bit - 2) : 0;
+  size_t bit = (at - 1) / WR_SPREAD_PARTS + WR_SPREAD_FIRST;
+  return at ? (WR_SPREAD_PARTS + (at - 1) % WR_SPREAD_PARTS) << (bit - 2) : 0;
 }
 
 /* The bucket with the median. */

@@ -49,10 +49,15 @@ static inline void wr_starts_add(wr_starts *x, int64_t event, int64_t start)
   *known = (uint32_t)from;
 }
 
+static inline bool wr_starts_know(const wr_starts *x, int64_t event)
+{
+  return (uint64_t)event < x->count && x->from[event];
+}
+
 /* False: it is not known here. */
 static inline bool wr_starts_find(const wr_starts *x, int64_t event, int64_t *start)
 {
-  if ((uint64_t)event >= x->count || !x->from[event]) return false;
+  if (!wr_starts_know(x, event)) return false;
   *start = x->first[event / WR_STARTS_TOGETHER] + (int64_t)(x->from[event] - 1);
   return true;
 }
