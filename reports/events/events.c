@@ -29,10 +29,13 @@ static void say_what_it_is(wr_template *t)
              t->kind == WEIR_EV_HOSTREG;
 }
 
-static int64_t ordinal_of(sqlite3_stmt *q, int column)
+/* What follows from the columns; `host`, `src_host`: it has no such device. */
+static void complete_template(wr_template *t, bool host, bool src_host)
 {
-  int64_t d = sqlite3_column_int64(q, column);
-  return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : d;
+  t->api &= 0xffff;
+  if (host || t->device < 0 || t->device >= WR_HOST) t->device = WR_HOST;
+  if (src_host || t->src_device < 0 || t->src_device >= WR_HOST) t->src_device = WR_HOST;
+  say_what_it_is(t);
 }
 
 wr_template wr_template_read(sqlite3_stmt *q, int at)
@@ -40,10 +43,19 @@ wr_template wr_template_read(sqlite3_stmt *q, int at)
 #define READ(name, ...) .name = sqlite3_column_int64(q, at - 1 + WR_TEMPLATE_##name),
   wr_template t = {WR_TEMPLATE_MAP(READ)};
 #undef READ
-  t.api &= 0xffff;
-  t.device = ordinal_of(q, at - 1 + WR_TEMPLATE_device);
-  t.src_device = ordinal_of(q, at - 1 + WR_TEMPLATE_src_device);
-  say_what_it_is(&t);
+  complete_template(&t, sqlite3_column_type(q, at - 1 + WR_TEMPLATE_device) == SQLITE_NULL,
+                    sqlite3_column_type(q, at - 1 + WR_TEMPLATE_src_device) == SQLITE_NULL);
+  return t;
+}
+
+/* Of the row at hand, of all columns. */
+static wr_template template_of_row(const wr_row_walk *r)
+{
+#define TAKE(name, ...) .name = r->v[WR_TEMPLATE_##name - 1],
+  wr_template t = {.id = r->id, WR_TEMPLATE_MAP(TAKE)};
+#undef TAKE
+  complete_template(&t, r->nulls >> (WR_TEMPLATE_device - 1) & 1,
+                    r->nulls >> (WR_TEMPLATE_src_device - 1) & 1);
   return t;
 }
 
@@ -55,14 +67,19 @@ static wr_template *add_template(wr_events *x, const wr_template *t)
   return &x->templates[x->count++];
 }
 
-static weir_status take_template(void *context, sqlite3_stmt *q)
+static weir_status read_templates(wr_events *x)
 {
-  wr_events *x = context;
-  wr_template t = wr_template_read(q, WR_TEMPLATE_ID + 1);
-  t.id = sqlite3_column_int64(q, WR_TEMPLATE_ID);
-  if (hash_map_put(&x->by_id, (uint64_t)t.id, x->count) || !add_template(x, &t))
-    return wr_db_out_of_memory(x->db);
-  return WEIR_OK;
+#define NAME(name, ...) #name,
+  static const char *const columns[] = {"id", WR_TEMPLATE_MAP(NAME)};
+#undef NAME
+  wr_row_walk r;
+  weir_status st = wr_rows_open(&r, x->db, "template", columns, WR_TEMPLATE_COLUMNS);
+  while (!st && wr_rows_next(&r)) {
+    const wr_template t = template_of_row(&r);
+    if (!add_template(x, &t)) st = wr_db_out_of_memory(x->db);
+  }
+  weir_status closed = wr_rows_close(&r);
+  return st ? st : closed;
 }
 
 #define COMMON_COLUMN(name, ...) ", " #name
@@ -88,18 +105,24 @@ static void look_for_gaps(wr_events *x)
   if (at == x->count) x->in_a_row = x->count - x->base;
 }
 
+/* Where an id is no place it is looked for. */
+static weir_status number_templates(wr_events *x)
+{
+  if (x->in_a_row == x->count) return WEIR_OK;
+  for (size_t i = 0; i < x->count; i++)
+    if (hash_map_put(&x->by_id, (uint64_t)x->templates[i].id, i)) return wr_db_out_of_memory(x->db);
+  return WEIR_OK;
+}
+
 weir_status wr_events_open(wr_events *x, const wr_db *db)
 {
   *x = (wr_events){.db = db};
   if (db->schema < 2) return WEIR_OK;
-  weir_status st =
-      wr_db_each(db, "SELECT id" WR_TEMPLATE_MAP(COMMON_COLUMN) " FROM main.template ORDER BY id",
-                 take_template, x);
+  weir_status st = read_templates(x);
   look_for_gaps(x);
+  if (!st) st = number_templates(x);
   if (st) return st;
-  return wr_db_each(db,
-                    "SELECT id FROM main.api WHERE name GLOB '*GraphLaunch*' AND id IN"
-                    " (SELECT api & 65535 FROM main.template)",
+  return wr_db_each(db, "SELECT id FROM main.api WHERE name GLOB '*GraphLaunch*'",
                     take_graph_launch, x);
 }
 
