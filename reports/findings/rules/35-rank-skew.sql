@@ -4,6 +4,7 @@
 -- severity: medium
 -- certainty: likely
 -- threshold: percent 20 percent
+-- calls: t.kind = $COPY AND t.copy IN ($H2D, $D2H) AND EXISTS (SELECT 1 FROM process LIMIT 1 OFFSET 1)
 -- fix: Divide the data evenly: the others wait for this one.
 WITH moved AS (
   SELECT t.process, sum(u.bytes) AS bytes, sum(u.ns) AS ns, max(u.most) AS most,

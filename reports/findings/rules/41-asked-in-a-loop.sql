@@ -4,6 +4,7 @@
 -- severity: medium
 -- certainty: likely
 -- threshold: min_calls 64 times by one thread
+-- calls: t.kind = $CALL OR EXISTS (SELECT 1 FROM asked)
 -- fix: Ask once, before the loop, and keep the answer: what a device, a pointer and a kernel are stays as it is. Of free memory
 --      keep a count of your own, or ask when an allocation fails.
 WITH named AS MATERIALIZED ( -- what looks up by a name, so often
