@@ -133,6 +133,7 @@ static inline int64_t wr_times(int64_t a, int64_t b)
 
 /* judge_memory.c */
 void wr_judge_repeated_allocation(wr_case *c);
+void wr_judge_resized_allocation(wr_case *c);
 void wr_judge_temporary_allocation(wr_case *c);
 void wr_judge_unused_allocation(wr_case *c);
 void wr_judge_early_allocation(wr_case *c);

@@ -24,14 +24,19 @@ static int64_t *least_frees(wr_case *c)
   return least;
 }
 
+/* Of memory that was freed: the event, ns of it and of the allocation. */
+typedef struct taken {
+  int64_t free, free_ns, alloc_ns;
+} taken;
+
 /* What a free takes by itself: of one that had to wait for the device, what the wait did not take, where that is known;
  * else no more than the shortest of its family, or than a few allocations. */
-static int64_t own_free_ns(wr_case *c, const wr_fact_pair *p, int64_t shortest, int64_t free_cost)
+static int64_t own_free_ns(wr_case *c, const taken *b, int64_t shortest, int64_t free_cost)
 {
   wr_wait_time_row t;
-  if (!(wr_case_wait_bits(c, p->free) & WR_WAIT_PENDING)) return p->free_ns;
-  if (wr_case_wait_time(c, p->free, &t) && !t.unknown) return p->free_ns - t.working;
-  return wr_least(shortest, wr_times(free_cost, p->alloc_ns));
+  if (!(wr_case_wait_bits(c, b->free) & WR_WAIT_PENDING)) return b->free_ns;
+  if (wr_case_wait_time(c, b->free, &t) && !t.unknown) return b->free_ns - t.working;
+  return wr_least(shortest, wr_times(free_cost, b->alloc_ns));
 }
 
 void wr_judge_repeated_allocation(wr_case *c)
@@ -41,7 +46,8 @@ void wr_judge_repeated_allocation(wr_case *c)
   {
     const wr_common *t = wr_case_common(c, p->template);
     if (!p->again || least[p->family] < 0 || !is_dear(c, t)) continue;
-    int64_t own_ns = own_free_ns(c, p, least[p->family], free_cost);
+    int64_t own_ns =
+        own_free_ns(c, &(taken){p->free, p->free_ns, p->alloc_ns}, least[p->family], free_cost);
     wr_case_find(c, &(wr_found){.event = p->alloc,
                                 .template = p->template,
                                 .cost = p->alloc_ns + p->free_ns,
@@ -52,6 +58,100 @@ void wr_judge_repeated_allocation(wr_case *c)
                                 .certainty = c->rule->certainty});
   }
   free(least);
+}
+
+/* ---- 16: and right after that of another size ------------------------------------------------ */
+
+typedef struct resized_place { /* rows of one stack and thread */
+  int64_t times, most;         /* bytes of the largest block */
+  double bytes;                /* of all */
+} resized_place;
+
+typedef struct resized_rows {
+  int64_t next, most_between;
+  uint64_t least_families;
+  hash_map families; /* by process and stack: how many */
+  hash_map at;       /* by stack and thread: its place */
+  resized_place *place;
+  size_t capacity;
+} resized_rows;
+
+static uint64_t stack_key(int64_t who, int64_t stack)
+{
+  return hash_mix(hash_mix(29, (uint64_t)who), (uint64_t)stack);
+}
+
+/* The place of a row, made where there is none; NULL: it is of no account, or out of memory. */
+static resized_place *resized_at(wr_case *c, resized_rows *x, const wr_fact_resized *r)
+{
+  bool added;
+  const wr_common *t = wr_case_common(c, r->template);
+  if (r->next - r->free > x->next || r->others <= x->most_between || !t->stack) return NULL;
+  const uint64_t *families = hash_map_get(&x->families, stack_key(t->process, t->stack));
+  if (!families || *families < x->least_families) return NULL;
+  uint64_t *place = hash_map_place(&x->at, stack_key(t->thread, t->stack), &added);
+  if (!place || !wr_grow(&x->place, &x->capacity, x->at.count, sizeof(*x->place))) {
+    c->status = wr_db_out_of_memory(c->db);
+    return NULL;
+  }
+  if (added) x->place[ *place = x->at.count - 1] = (resized_place){0};
+  return &x->place[*place];
+}
+
+static void count_resized(wr_case *c, resized_rows *x)
+{
+  WR_EACH(c, PAIR_GROUP, pair_group, g)
+  {
+    uint64_t *families = hash_map_place(&x->families, stack_key(g->process, g->stack), NULL);
+    if (families) ++*families;
+    if (!families) c->status = wr_db_out_of_memory(c->db);
+  }
+  WR_EACH(c, RESIZED, resized, r)
+  {
+    resized_place *place = resized_at(c, x, r);
+    if (!place) continue;
+    place->times++, place->bytes += (double)r->bytes;
+    if (r->bytes > place->most) place->most = r->bytes;
+  }
+}
+
+/* What a block of its own costs is little next to a long life. */
+static wr_certainty of_resized(wr_case *c, const wr_fact_resized *r, int64_t saving, int64_t life)
+{
+  int64_t start = 0;
+  const wr_call_row *e = wr_case_call(c, r->alloc);
+  if (e) start = e->start;
+  const wr_call_row *end = e ? wr_case_call(c, r->free) : NULL;
+  bool lives = end && wr_times(saving, life) < wr_sum(end->start, -start);
+  return lives ? WR_POSSIBLE : c->rule->certainty;
+}
+
+void wr_judge_resized_allocation(wr_case *c)
+{
+  int64_t min_times = wr_case_limit(c, "min_times"), free_cost = wr_case_limit(c, "free_cost"),
+          life = wr_case_limit(c, "life");
+  resized_rows x = {.next = wr_case_limit(c, "next"),
+                    .most_between = wr_case_limit(c, "most_between"),
+                    .least_families = (uint64_t)min_times / 2};
+  count_resized(c, &x);
+  WR_EACH(c, RESIZED, resized, r)
+  {
+    const resized_place *place = r->again ? NULL : resized_at(c, &x, r);
+    if (!place || place->times < min_times) continue;
+    if ((double)place->most > 2 * (place->bytes / (double)place->times)) continue;
+    int64_t own_ns =
+        own_free_ns(c, &(taken){r->free, r->free_ns, r->alloc_ns}, r->free_ns, free_cost);
+    int64_t saving = r->alloc_ns + own_ns;
+    wr_case_find(c, &(wr_found){.event = r->alloc,
+                                .template = r->template,
+                                .cost = r->alloc_ns + r->free_ns,
+                                .saving = saving,
+                                .related = r->free,
+                                .certainty = of_resized(c, r, saving, life)});
+  }
+  hash_map_free(&x.families);
+  hash_map_free(&x.at);
+  free(x.place);
 }
 
 /* ---- 17: memory for a moment, of another size each time -------------------------------------- */
@@ -105,7 +205,8 @@ static void find_brief(wr_case *c, const uint32_t *family, const brief_place *pl
       continue;
     const wr_common *t = wr_case_common(c, p->template);
     if (!is_dear(c, t)) continue;
-    int64_t own_ns = own_free_ns(c, p, p->free_ns, free_cost);
+    int64_t own_ns =
+        own_free_ns(c, &(taken){p->free, p->free_ns, p->alloc_ns}, p->free_ns, free_cost);
     wr_case_find(c, &(wr_found){.event = p->alloc,
                                 .template = p->template,
                                 .cost = p->alloc_ns + p->free_ns,

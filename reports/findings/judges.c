@@ -22,6 +22,7 @@ static const struct {
               {"early-allocation", wr_judge_early_allocation},
               {"late-free", wr_judge_late_free},
               {"repeated-allocation", wr_judge_repeated_allocation},
+              {"resized-allocation", wr_judge_resized_allocation},
               {"temporary-allocation", wr_judge_temporary_allocation},
               {"duplicate-transfer", wr_judge_duplicate_transfer},
               {"round-trip", wr_judge_round_trip},

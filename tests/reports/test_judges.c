@@ -285,6 +285,37 @@ static void copy_numbers(int done)
   at_place = 0;
 }
 
+static void list_call(int i, uint64_t bytes)
+{
+  make_call(0,
+            (trace_event){.kind = bytes ? WEIR_EV_ALLOC : WEIR_EV_FREE,
+                          .api = synth_api(bytes ? "cudaMalloc" : "cudaFree"),
+                          .flags = WEIR_EVF_RUNTIME | (bytes ? 0 : WEIR_EVF_IMPLICIT_SYNC),
+                          .a = UINT64_C(0xb00000000) + (uint64_t)i * (1 << 28),
+                          .bytes = bytes,
+                          .mem = WEIR_MEM_DEVICE,
+                          .src_device = WEIR_DEVICE_NONE},
+            some_ns());
+}
+
+/* A list that is freed and at once allocated larger, while two other blocks live. */
+static void resize_list(int done)
+{
+  if (done != CALLS / 5) return;
+  for (int i = 0; i < 16; i++) {
+    at_place = STACKS + 1;
+    list_call(0, (UINT64_C(1) << 20) + (uint64_t)i * 4096);
+    at_place = 1;
+    list_call(1 + i % 2, 4096);
+    list_call(3 + i % 2, 8192);
+    if (synth_below(2)) wait_call(0);
+    if (i) list_call(2 - i % 2, 0), list_call(4 - i % 2, 0);
+    at_place = STACKS + 2;
+    list_call(0, 0);
+  }
+  at_place = 0;
+}
+
 static const char *make_history(int history)
 {
   const char *one[] = {NULL, NULL};
@@ -300,6 +331,7 @@ static const char *make_history(int history)
   for (int i = 0; i < CALLS; i++) {
     hold_blocks(history, i);
     copy_slowly(i);
+    resize_list(i);
     if (uses) copy_numbers(i);
     random_call((int)synth_below(threads), uses);
   }
