@@ -425,6 +425,7 @@ static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding
   WR_PUT(t, within(f->slow_count), within(f->slow_ns), within(f->added_ns));
   wr_table_put_if(t, f->spread, within(f->low_ns));
   wr_table_put_if(t, f->spread, within(f->high_ns));
+  wr_table_put(t, f->least);
   if (f->device >= 0)
     wr_put_device(t, f->device);
   else
@@ -525,6 +526,7 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
       {"added_host_ns", "beyond those before it", WR_COLUMN_HOST_NS, WR_IN_JSON},
       {"low_host_ns", "saves from", WR_COLUMN_HOST_NS, WR_IN_JSON},
       {"high_host_ns", "saves up to", WR_COLUMN_HOST_NS, WR_IN_JSON},
+      {"at_least", "saves that or more", WR_COLUMN_TRUTH, WR_IN_JSON},
       {"device", "device", WR_COLUMN_TEXT, WR_IN_JSON},
       {"sites", "places", WR_COLUMN_ROWS, WR_IN_JSON}};
   wr_named_table *t = WR_RUN_TABLE(b->t, "findings", "Findings", columns);
