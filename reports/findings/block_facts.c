@@ -312,7 +312,7 @@ static weir_status see_part(wr_block_facts *f, wr_process_state *x, const wr_com
     return st;
   }
   if (x->born_count && !wr_given_has(&x->given, b->address, b->bytes))
-    st = ADD(f, LATE_FREE, c->id, b->alloc, t->id, (int64_t)b->bytes);
+    st = ADD(f, LATE_FREE, c->id, b->alloc, t->id, (int64_t)b->bytes, f->common[b->common].id);
   x->early = x->born_count, x->freed_by = t->thread;
   return st;
 }

@@ -25,7 +25,7 @@
   N(DEEP_LAUNCH, deep_launch, 2, event, ahead, template, duration, quiet)                                        \
   N(UNTOUCHED, untouched, 2, event, free, template, bytes)                                                       \
   X(EARLY_BLOCK, early_block, false, event, template, bytes)                                                     \
-  X(LATE_FREE, late_free, false, event, alloc, template, bytes)                                                  \
+  X(LATE_FREE, late_free, false, event, alloc, template, bytes, taken)                                           \
   X(PAIR, pair, false, alloc, free, family, again, others, template, alloc_ns, free_ns)                          \
   X(RESIZED, resized, false, alloc, free, next, again, others, template, alloc_ns, free_ns, bytes)               \
   X(PAIR_GROUP, pair_group, true, id, process, stack, again, brief, first_brief, least_free_ns)                  \
@@ -33,7 +33,7 @@
   X(COPY_FAMILY, copy_family, true, id, times, first)                                                            \
   X(SENT_BACK, sent_back, false, event, earlier)                                                                 \
   X(WAIT_AHEAD, wait_ahead, false, event, gap, gain, template, duration, shared)                                 \
-  X(WAIT_COPY, wait_copy, false, event, gap, copy, template, duration, shared)                                   \
+  X(WAIT_COPY, wait_copy, false, event, gap, copy, template, duration, shared, copied, copy_ns, copy_bytes)      \
   X(TIMED_WAIT, timed_wait, false, event)                                                                        \
   X(GIVEN_BLOCK, given_block, false, alloc)                                                                      \
   X(GIVEN_COPY, given_copy, false, event)                                                                        \

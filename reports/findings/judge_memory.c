@@ -287,10 +287,9 @@ void wr_judge_early_allocation(wr_case *c)
 }
 
 /* What another thread took meanwhile follows from no order of this one's. */
-static bool is_of_thread(wr_case *c, int64_t event, int64_t template)
+static bool is_of_one_thread(const wr_case *c, const wr_fact_late_free *f)
 {
-  const wr_call_row *e = wr_case_call(c, event);
-  return !e || e->common->thread == wr_case_common(c, template)->thread;
+  return wr_case_common(c, f->taken)->thread == wr_case_common(c, f->template)->thread;
 }
 
 /* 20: Other memory was taken between its last use and its free. */
@@ -303,7 +302,7 @@ void wr_judge_late_free(wr_case *c)
   }
   WR_EACH(c, LATE_FREE, late_free, f)
   {
-    if (!is_often(&o, f->template) || !is_of_thread(c, f->alloc, f->template)) continue;
+    if (!is_often(&o, f->template) || !is_of_one_thread(c, f)) continue;
     wr_case_find(c, &(wr_found){.event = f->event,
                                 .template = f->template,
                                 .bytes = f->bytes,

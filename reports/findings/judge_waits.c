@@ -176,13 +176,16 @@ void wr_judge_premature_wait(wr_case *c)
   free(far);
 }
 
-/* The copy comes after all that the wait `t` waited for, by its stream. */
-static bool is_ordered(const wr_wait_row *w, const wr_common *t, const wr_common *copy)
+/* The copy comes after all that the wait waited for, by its stream. */
+static bool is_ordered(wr_case *c, const wr_fact_wait_copy *a)
 {
-  bool one = w->streams == 1;
-  if (copy->stream == WEIR_STREAM_LEGACY) return w->before_legacy && copy->context == t->context;
-  if (copy->stream != WEIR_STREAM_PER_THREAD) return one && w->stream == copy->stream;
-  return t->copy == WEIR_SYNC_STREAM && t->stream == WEIR_STREAM_PER_THREAD && one &&
+  const wr_common *t = wr_case_common(c, a->template), *copy = wr_case_common(c, a->copied);
+  if (copy->stream == WEIR_STREAM_LEGACY)
+    return copy->context == t->context && wr_case_wait_bits(c, a->event) & WR_WAIT_BEFORE_LEGACY;
+  const wr_wait_row *w = wr_case_wait(c, a->event);
+  if (!w || w->streams != 1) return false;
+  if (copy->stream != WEIR_STREAM_PER_THREAD) return w->stream == copy->stream;
+  return t->copy == WEIR_SYNC_STREAM && t->stream == WEIR_STREAM_PER_THREAD &&
          w->stream == WEIR_STREAM_PER_THREAD;
 }
 
@@ -193,12 +196,8 @@ void wr_judge_wait_before_copy(wr_case *c)
   hash_map timed = timed_waits(c);
   WR_EACH(c, WAIT_COPY, wait_copy, a)
   {
-    bool needed = a->gap > max_gap || !needless(c, a->event, &timed);
-    const wr_wait_row *w = needed ? NULL : wr_case_wait(c, a->event);
-    const wr_call_row *copy = w ? wr_case_call(c, a->copy) : NULL;
-    const wr_common *t = wr_case_common(c, a->template);
-    if (!copy || !is_ordered(w, t, copy->common)) continue;
-    int64_t both = wr_sum(wr_sum(a->gap, copy->duration), -wr_over(copy->bytes, link));
+    if (a->gap > max_gap || !needless(c, a->event, &timed) || !is_ordered(c, a)) continue;
+    int64_t both = wr_sum(wr_sum(a->gap, a->copy_ns), -wr_over(a->copy_bytes, link));
     wr_case_find(c, &(wr_found){.event = a->event,
                                 .template = a->template,
                                 .cost = a->duration,

@@ -244,7 +244,8 @@ static weir_status follow_wait(wr_thread_facts *f, wr_thread_state *h, const wr_
   h->ahead = t->in_thread & GOES_ON;
   h->gap = c->time - h->wait_end;
   if (!(t->in_thread & COPY_WAITS)) return WEIR_OK;
-  return ADD(f, WAIT_COPY, h->wait, h->gap, c->id, h->wait_template, h->wait_duration, h->shared);
+  return ADD(f, WAIT_COPY, h->wait, h->gap, c->id, h->wait_template, h->wait_duration, h->shared,
+             t->id, c->duration, (int64_t)c->bytes);
 }
 
 /* A wait, and what the host calls after it. */
