@@ -20,6 +20,7 @@
 #include "core/base/fork.h"
 #include "core/base/trylock.h"
 #include "core/trace/stack_path.h"
+#include "core/trace/stack_signs.h"
 #include "core/trace/unwind.h"
 
 enum {
@@ -34,6 +35,10 @@ enum {
 
 #define LAST_ID ((UINT32_C(1) << 24) - 1)
 
+/* In what is remembered for a path, in place of an id: the rest is a number of this path, and the
+ * id is that of the path and a sign. */
+#define NEEDS_SIGN (UINT32_C(1) << 31)
+
 struct stack_table {
   uint64_t epoch;       /* unwind_backend.unloads when it was filled */
   uint32_t spool_epoch; /* of the spool its STACK records are in */
@@ -45,10 +50,12 @@ struct stack_table {
   size_t words, room; /* used, mapped */
   stack_paths *paths; /* owned: stacks known again without unwinding */
   uint32_t unwound;   /* stacks that were not */
+  stack_signs *signs; /* owned: of paths that need a sign */
+  uint32_t last_path; /* number of such a path */
 };
 
-static stack_rewriter *rewriter;     /* NULL: stacks stay as they are */
-static _Atomic uint32_t live_tables; /* threads with a table, about: a child inherits the count */
+static const stack_rewriter *rewriter; /* NULL: stacks stay as they are */
+static _Atomic uint32_t live_tables;   /* threads with a table, about: a child inherits the count */
 
 /* ---- the module map -------------------------------------------------------------------------- */
 
@@ -388,6 +395,7 @@ static void empty_stacks(stack_table *t)
   t->count = 0;
   t->words = 0;
   stack_path_forget(t->paths);
+  stack_sign_forget(t->signs);
 }
 
 /* Room for one more stack of `count` frames. */
@@ -450,17 +458,35 @@ static bool prepare_table(stack_table *t)
   return t->slots || grow_slots(t);
 }
 
-static inline uint32_t capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame)
+static uint32_t number_path(stack_table *t)
+{
+  if (++t->last_path == NEEDS_SIGN) {
+    stack_path_forget(t->paths);
+    stack_sign_forget(t->signs);
+    t->last_path = 1;
+  }
+  return NEEDS_SIGN | t->last_path;
+}
+
+/* `path`: what the stack's words were known as, and its `sign`; 0: they were not, or there is none.
+ */
+static inline uint32_t capture_new(stack_table *t, spool_writer *w, const uintptr_t *frame,
+                                   uint32_t path, uint64_t sign)
 {
   void *frames[WEIR_STACK_MAX_DEPTH + WEIR_UNWIND_SPARE];
+  uint64_t plain[WEIR_STACK_MAX_DEPTH + WEIR_UNWIND_SPARE];
+  bool more = false;
   int first;
   int got = weir_unwind(frames, &first);
   while (got > first && !frames[got - 1])
     got--; /* some stacks end with a null */
   if (got <= first) return WEIR_STACK_NONE;
   uint64_t *stack = (uint64_t *)(void *)(frames + first);
-  uint32_t count = (uint32_t)(got - first);
-  if (rewriter) count = rewriter(stack, count, unwind_backend.depth, w);
+  uint32_t count = (uint32_t)(got - first), plain_count = count;
+  if (rewriter) {
+    memcpy(plain, stack, count * sizeof *stack);
+    count = rewriter->rewrite(stack, count, unwind_backend.depth, &more, w);
+  }
   uint64_t hash = hash_stack(stack, count);
   uint32_t slot = *probe_stacks(t, hash, stack, count);
   /* Ever more rarely: a thread that needs the cache has it in the long run. */
@@ -470,13 +496,27 @@ static inline uint32_t capture_new(stack_table *t, spool_writer *w, const uintpt
   t->unwound++;
   uint32_t id = slot ? (uint32_t)t->arena[slot] /* its second word */
                      : intern_new(t, w, hash, stack, count);
-  if (!rewriter) stack_path_learn(&t->paths, frame, id, stack, count);
+  if (id && sign) stack_sign_put(&t->signs, path, sign, id);
+  if (id && !path)
+    stack_path_learn(&t->paths, frame, more ? number_path(t) : id, rewriter ? plain : stack,
+                     plain_count);
   return id;
 }
 
-void stack_rewrite_with(stack_rewriter *rewrite)
+void stack_rewrite_with(const stack_rewriter *with)
 {
-  rewriter = rewrite;
+  rewriter = with;
+}
+
+static __attribute__((noinline)) uint32_t capture_signed(stack_table *t, spool_writer *w,
+                                                         const uintptr_t *frame, uint32_t path)
+{
+  int saved = errno;
+  uint64_t sign = rewriter->sign(w);
+  uint32_t id = sign ? stack_sign_find(t->signs, path, sign) : 0;
+  if (!id) id = capture_new(t, w, frame, path, sign);
+  errno = saved;
+  return id;
 }
 
 static uint32_t capture_stack(stack_table **table, spool_writer *w, const uintptr_t *frame)
@@ -486,7 +526,8 @@ static uint32_t capture_stack(stack_table **table, spool_writer *w, const uintpt
   stack_table *t = table_of(table);
   if (!t || !prepare_table(t)) return WEIR_STACK_NONE;
   uint32_t id = stack_path_find(t->paths, frame);
-  return id ? id : capture_new(t, w, frame);
+  if (id & NEEDS_SIGN) return capture_signed(t, w, frame, id);
+  return id ? id : capture_new(t, w, frame, 0, 0);
 }
 
 /* Apart, so that a stack that is known again costs no more than the look at its words. */
@@ -514,7 +555,8 @@ __attribute__((noinline)) uint32_t stack_capture(stack_table **table, spool_writ
   if (__builtin_expect(t && is_prepared(t), 1) &&
       __builtin_expect(!atomic_load_explicit(&unwind_backend.closing, memory_order_relaxed), 1)) {
     uint32_t id = stack_path_find(t->paths, frame);
-    if (__builtin_expect(id != 0, 1)) return id;
+    if (__builtin_expect(id && !(id & NEEDS_SIGN), 1)) return id;
+    if (id) return capture_signed(*table, w, frame, id);
   }
   return capture_slow_path(table, w, frame);
 }
@@ -538,6 +580,7 @@ void stack_release(stack_table **table)
   if (t->slots) munmap(t->slots, t->capacity * sizeof *t->slots);
   if (t->arena) munmap(t->arena, t->room * sizeof *t->arena);
   stack_path_release(&t->paths);
+  stack_sign_release(&t->signs);
   munmap(t, sizeof *t);
   atomic_fetch_sub_explicit(&live_tables, 1, memory_order_relaxed);
   errno = saved;

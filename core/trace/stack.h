@@ -15,6 +15,7 @@
 #ifndef WEIR_TRACE_STACK_H
 #define WEIR_TRACE_STACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/trace/spool.h"
 #include "core/trace/unwind.h"
@@ -36,13 +37,18 @@ const char *stack_unwinder(void);
 /* Frames inside [start, end) are ours and are left out at the top. At most 4 ranges. */
 void stack_skip_range(uintptr_t start, uintptr_t end);
 
-/* What may be made of a stack before it is interned: other numbers in place of addresses, at most
- * `room` of them. Returns how many there are. Runs in the capture, so by its rules. */
-typedef unsigned stack_rewriter(uint64_t *frames, unsigned count, unsigned room, spool_writer *w);
+/* What may be made of a stack before it is interned. Runs in the capture, so by its rules. */
+typedef struct stack_rewriter {
+  /* Puts other numbers in place of addresses, at most `room` of them, and returns how many there
+   * are. *more: they follow from more than the addresses. */
+  unsigned (*rewrite)(uint64_t *frames, unsigned count, unsigned room, bool *more, spool_writer *w);
+  /* All that they follow from beside the addresses, as a number: while it is the same, rewrite()
+   * makes the same of the same addresses. For stacks with *more alone. 0: not known now. */
+  uint64_t (*sign)(spool_writer *w);
+} stack_rewriter;
 
-/* From now on each stack is unwound, and goes through `rewrite`: what lies in its words does not
- * show what that makes of it. Before the first capture. */
-void stack_rewrite_with(stack_rewriter *rewrite);
+/* From now on stacks go through `rewriter`. Before the first capture. */
+void stack_rewrite_with(const stack_rewriter *rewriter);
 
 /* Whether there is anything for stack_capture() to do. */
 static inline bool stack_capture_on(void)

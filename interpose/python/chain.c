@@ -89,6 +89,12 @@ static uintptr_t bytecode_of(const python_interpreter *in, const python_frame *f
   return python_read(&start, array + 8 + 8 * (uintptr_t)copy, sizeof start) ? start : 0;
 }
 
+static uint64_t mix_word(uint64_t hash, uint64_t word)
+{
+  hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+  return hash ^ hash >> 29;
+}
+
 typedef struct chain {
   const python_interpreter *in;
   spool_writer *writer;
@@ -156,4 +162,59 @@ unsigned python_chain(python_interpreter *in, const void *thread, bool main_thre
   end_frame_run(&c);
   runs[c.run] = 0;
   return c.count;
+}
+
+/* Of a function that is called often: as long as it has this number its code is the same. Of code
+ * that is being freed the function may be gone. */
+static uint32_t function_version(const python_layout *l, const uint8_t *frame, uintptr_t code)
+{
+  uint32_t version = 0;
+  int64_t references = (int64_t)python_word((const uint8_t *)code, 0);
+  if (l->function >= 0 && references > 0)
+    memcpy(&version, (const void *)(python_word(frame, 0) + (unsigned)l->function), sizeof version);
+  return version;
+}
+
+/* The frames as they lie, by loads. */
+static uint64_t sign_by_loads(const python_interpreter *in, const void *thread)
+{
+  const python_layout *l = &in->at;
+  uintptr_t at = innermost(in, thread, true);
+  uint64_t sign = 1;
+  for (unsigned i = 0; at && i < PYTHON_FRAMES_MOST; i++) {
+    const uint8_t *frame = (const uint8_t *)at;
+    bool shim = l->entry < 0 && frame[l->owner] >= OWNED_BY_C;
+    uintptr_t code = shim ? 0 : python_word(frame, l->code) & ~UINT64_C(3);
+    uint64_t instruction = python_word(frame, l->instruction);
+    at = python_word(frame, l->previous);
+    sign = mix_word(sign, shim || (l->entry >= 0 && frame[l->entry]));
+    if (!code) continue;
+    uint64_t own = function_version(l, frame, code);
+    if (!own) own = python_code_sign(in, code);
+    if (!own) return 0;
+    sign = mix_word(mix_word(sign, instruction), own);
+  }
+  return sign ? sign : 1;
+}
+
+static uint64_t sign_by_numbers(python_interpreter *in, const void *thread, bool main_thread,
+                                spool_writer *w)
+{
+  uint64_t numbers[PYTHON_FRAMES_MOST], sign = 1;
+  uint8_t runs[PYTHON_FRAMES_MOST + 1];
+  unsigned count = python_chain(in, thread, main_thread, w, numbers, runs);
+  for (unsigned i = 0; i < count; i++)
+    sign = mix_word(sign, numbers[i]);
+  for (unsigned i = 0; count && runs[i]; i++)
+    sign = mix_word(sign, runs[i]);
+  return count ? sign : 0;
+}
+
+uint64_t python_chain_sign(python_interpreter *in, const void *thread, bool main_thread,
+                           spool_writer *w)
+{
+  bool loads =
+      main_thread && atomic_load_explicit(&in->walks, memory_order_relaxed) >= WALKS_BEFORE_LOADS;
+  return loads && in->at.copies < 0 ? sign_by_loads(in, thread)
+                                    : sign_by_numbers(in, thread, main_thread, w);
 }

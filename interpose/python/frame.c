@@ -173,10 +173,31 @@ static uint64_t mix_frame(uint64_t hash, uint64_t word)
   return hash ^ hash >> 29;
 }
 
+/* Four lanes, so that the multiplications overlap. */
+static uint64_t mix_lanes(uint64_t hash, const uint8_t *bytes, size_t count)
+{
+  const uint64_t k = UINT64_C(0x9fb21c651e98df25);
+  uint64_t lane[4] = {hash, ~hash, hash << 1, ~hash << 1};
+  for (; count; count -= sizeof lane, bytes += sizeof lane) {
+    uint64_t word[4];
+    memcpy(word, bytes, sizeof word);
+    for (unsigned i = 0; i < 4; i++)
+      lane[i] = (lane[i] ^ word[i]) * k;
+  }
+  hash = mix_frame(lane[0], lane[1] << 17 | lane[1] >> 47);
+  return mix_frame(mix_frame(hash, lane[2] << 31 | lane[2] >> 33), lane[3] << 47 | lane[3] >> 17);
+}
+
 static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t count)
 {
   uint64_t word;
   hash = mix_frame(hash, count);
+  if (count >= 4 * sizeof word) {
+    size_t whole = count - count % (4 * sizeof word);
+    hash = mix_lanes(hash, bytes, whole);
+    bytes += whole;
+    count -= whole;
+  }
   for (; count >= sizeof word; count -= sizeof word, bytes += sizeof word) {
     memcpy(&word, bytes, sizeof word);
     hash = mix_frame(hash, word);
@@ -186,12 +207,13 @@ static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t count)
   return mix_frame(hash, word);
 }
 
-/* Where the characters of a str are and how many bytes they take, cut to `most`. */
+/* Where the characters of a str are and how many bytes they take, cut to `most`. Those of a subclass
+ * lie elsewhere and name nothing (read_python_text()): 0 bytes. */
 static python_piece characters_of(const python_interpreter *in, uintptr_t str, const uint8_t *head,
                                   uint8_t *to, size_t most)
 {
-  unsigned state = text_state(in, head);
-  uint64_t length = python_word(head, in->at.length), bytes = length * (state & 7);
+  unsigned state = text_state(in, head), compact = state >> 3 & 1;
+  uint64_t length = python_word(head, in->at.length), bytes = compact * length * (state & 7);
   if (length > most || bytes > most) bytes = most;
   return (python_piece){to, str + (state >> 4 & 1 ? in->at.ascii : in->at.compact), bytes};
 }
@@ -219,6 +241,74 @@ static uint64_t hash_content(const python_interpreter *in, const python_frame *f
   for (unsigned i = 0; i < PARTS; i++)
     hash = mix_bytes(hash, content[i].to, content[i].bytes);
   return hash;
+}
+
+/* Code objects without a version, as they were when the main thread last looked at them. */
+enum { KNOWN = 256, PARTS = 3 };
+
+typedef struct known_code {
+  uintptr_t code;
+  uint64_t sign;
+  size_t bytes[PARTS];
+  uint8_t content[FUNCTION_ROOM + FILE_ROOM + LINES_ROOM]; /* the parts, one after the other */
+} known_code;
+
+static known_code *known_codes(void)
+{
+  static known_code *known; /* mapped */
+  if (known) return known;
+  void *p =
+      mmap(NULL, KNOWN * sizeof *known, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return p == MAP_FAILED ? NULL : (known = p);
+}
+
+static bool is_known(const known_code *k, uintptr_t code, const python_piece parts[PARTS])
+{
+  const uint8_t *content = k->content;
+  if (k->code != code) return false;
+  for (unsigned i = 0; i < PARTS; content += parts[i++].bytes)
+    if (k->bytes[i] != parts[i].bytes ||
+        memcmp(content, (const void *)parts[i].from, parts[i].bytes) != 0)
+      return false;
+  return true;
+}
+
+static void remember_code(known_code *k, uintptr_t code, const python_piece parts[PARTS])
+{
+  uint8_t *content = k->content;
+  k->code = code;
+  k->sign = mix_frame(1, code);
+  for (unsigned i = 0; i < PARTS; content += parts[i++].bytes) {
+    k->bytes[i] = parts[i].bytes;
+    memcpy(content, (const void *)parts[i].from, parts[i].bytes);
+    k->sign = mix_bytes(k->sign, content, parts[i].bytes);
+  }
+}
+
+static python_piece characters_there(const python_interpreter *in, uintptr_t str, size_t most)
+{
+  return characters_of(in, str, (const uint8_t *)str, NULL, most);
+}
+
+uint64_t python_code_sign(const python_interpreter *in, uintptr_t code)
+{
+  const uint8_t *head = (const uint8_t *)code;
+  uint32_t version = 0, line;
+  if (in->at.version >= 0) memcpy(&version, head + in->at.version, sizeof version);
+  if (version) return version;
+  known_code *k = known_codes();
+  if (!k) return 0;
+  k += (code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 56;
+  uintptr_t lines = python_word(head, in->at.lines);
+  size_t line_bytes = python_word((const uint8_t *)lines, in->at.bytes_count);
+  const python_piece parts[PARTS] = {
+      characters_there(in, python_word(head, in->at.qualified), FUNCTION_ROOM),
+      characters_there(in, python_word(head, in->at.file), FILE_ROOM),
+      {.from = lines + in->at.bytes_start,
+       .bytes = line_bytes > LINES_ROOM ? LINES_ROOM : line_bytes}};
+  memcpy(&line, head + in->at.line, sizeof line);
+  if (!is_known(k, code, parts)) remember_code(k, code, parts);
+  return mix_frame(k->sign, line) | 1;
 }
 
 static uint64_t hash_frame(const python_interpreter *in, const python_frame *f, bool loads)

@@ -27,6 +27,7 @@ static const python_layout before_tables[] = {
      .line = 72,
      .bytecode = 184,
      .version = -1,
+     .function = 128,
      .ascii = 48,
      .compact = 72},
     {.minor = 12,
@@ -40,6 +41,7 @@ static const python_layout before_tables[] = {
      .line = 68,
      .bytecode = 192,
      .version = 92,
+     .function = -1,
      .ascii = 40,
      .compact = 56},
 };
@@ -93,6 +95,7 @@ static void read_groups(python_layout *at, const table_form *f, const uint64_t *
                         .lines = (uint16_t)code[4],
                         .line = (uint16_t)code[5],
                         .version = (int16_t)(code[5] + 24), /* which the table does not have */
+                        .function = -1,
                         .bytecode = (uint16_t)code[9],
                         .copies = copies ? (int16_t)code[10] : -1,
                         .bytes_count = (uint16_t)t[f->bytes + 1],

@@ -102,6 +102,12 @@ static void say_unreadable(unsigned long version, spool_writer *w)
   (void)spool_writer_extended(w, WEIR_EV_NOTE, &head, text, (size_t)n);
 }
 
+/* Whether there is none, as far as has been loaded. */
+static bool no_interpreter(void)
+{
+  return atomic_load_explicit(&python.looked_at, memory_order_relaxed) == object_loads_now().adds;
+}
+
 /* NULL: there is none, or somebody else is looking. */
 static python_interpreter *interpreter(spool_writer *w)
 {
@@ -188,7 +194,8 @@ static bool is_main_thread(void)
   return answer == 1;
 }
 
-static unsigned put_python_frames(uint64_t *frames, unsigned count, unsigned room, spool_writer *w)
+static unsigned put_python_frames(uint64_t *frames, unsigned count, unsigned room, bool *more,
+                                  spool_writer *w)
 {
   uint64_t chain[PYTHON_FRAMES_MOST];
   uint8_t runs[PYTHON_FRAMES_MOST + 1];
@@ -196,6 +203,7 @@ static unsigned put_python_frames(uint64_t *frames, unsigned count, unsigned roo
   unsigned at = 0;
   while (in && at < count && !is_interpreters(in, frames[at]))
     at++;
+  *more = in ? at < count : !no_interpreter();
   if (!in || at == count) return count;
   const void *thread = in->thread();
   unsigned n = thread ? python_chain(in, thread, is_main_thread(), w, chain, runs) : 0;
@@ -206,13 +214,22 @@ static unsigned put_python_frames(uint64_t *frames, unsigned count, unsigned roo
   return m.count;
 }
 
+static uint64_t sign_python_frames(spool_writer *w)
+{
+  python_interpreter *in = interpreter(w);
+  const void *thread = in ? in->thread() : NULL;
+  return thread ? python_chain_sign(in, thread, is_main_thread(), w) : 0;
+}
+
 /* ---- the process ----------------------------------------------------------------------------- */
+
+static const stack_rewriter frames_of_python = {put_python_frames, sign_python_frames};
 
 static void start_python(void)
 {
   int saved = errno;
   if (process_flag_option("WEIR_PYTHON") && python_can_read())
-    stack_rewrite_with(put_python_frames);
+    stack_rewrite_with(&frames_of_python);
   errno = saved;
 }
 

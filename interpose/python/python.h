@@ -30,8 +30,9 @@ typedef struct python_layout {
   int16_t copy;         /* frame: which of its code object's copies of the bytecode it runs */
   uint16_t frame_bytes; /* of a frame, as far as it is read */
   uint16_t line, file, name, qualified, lines, bytecode; /* code object */
-  int16_t version;                   /* code object: a number that no other had or will have */
-  int16_t copies;                    /* code object: the array of copies of its bytecode */
+  int16_t version;  /* code object: a number that no other had or will have, or 0; -1: there is */
+  int16_t function; /* function object, to which a frame's first word points: the like */
+  int16_t copies;   /* code object: the array of copies of its bytecode */
   uint16_t bytes_count, bytes_start; /* bytes: how many, and they */
   uint16_t length, state;            /* str */
   uint16_t ascii, compact;           /* sizes of a str's heads, after which the characters are */
@@ -80,10 +81,18 @@ bool python_can_read(void);
 unsigned python_chain(python_interpreter *in, const void *thread, bool main_thread, spool_writer *w,
                       uint64_t numbers[PYTHON_FRAMES_MOST], uint8_t runs[PYTHON_FRAMES_MOST + 1]);
 
+/* What python_chain() would have, as a number; 0: it cannot be read. */
+uint64_t python_chain_sign(python_interpreter *in, const void *thread, bool main_thread,
+                           spool_writer *w);
+
 /* A frame as a number of the process, in place of a return address; names it once. 0: none left.
  * `loads`: as for python_read_pieces(). */
 uint64_t python_frame_number(const python_interpreter *in, const python_frame *f, bool loads,
                              spool_writer *w);
+
+/* What tells this code object from others that were where it is: by loads, so for the main thread
+ * alone. 0: not known. */
+uint64_t python_code_sign(const python_interpreter *in, uintptr_t code);
 
 /* The table of numbers is of the parent: in a child nothing is named yet. */
 void python_frames_forget(void);

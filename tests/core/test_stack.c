@@ -312,6 +312,82 @@ START_TEST(a_stack_known_by_its_words_is_the_true_one)
 }
 END_TEST
 
+/* ---- a rewriter ------------------------------------------------------------------------------ */
+
+static struct {
+  uint64_t word; /* what it puts in place of the innermost address; 0: it changes nothing */
+  bool signs;
+  unsigned rewritten, asked;
+} rewriting;
+
+static unsigned put_word(uint64_t *frames, unsigned count, unsigned room, bool *more,
+                         spool_writer *w)
+{
+  (void)room, (void)w;
+  rewriting.rewritten++;
+  *more = rewriting.word != 0;
+  if (*more) frames[0] = rewriting.word;
+  return count;
+}
+
+static uint64_t sign_of_word(spool_writer *w)
+{
+  (void)w;
+  rewriting.asked++;
+  return rewriting.signs ? rewriting.word : 0;
+}
+
+/* Captures as often as it takes for a stack to be known by its words, and as often again. Returns how
+ * often it was rewritten in the second half. */
+static __attribute__((noinline)) unsigned rewritten_when_known(void)
+{
+  enum { HALF = 40 };
+  sight s;
+  unsigned before = 0;
+  for (volatile int i = 0; i < 2 * HALF; i++) {
+    if (i == HALF) before = rewriting.rewritten;
+    if (rewriting.word) rewriting.word = (uint64_t)(1 + i % 4);
+    uint64_t word = rewriting.word;
+    capture_both_stacks(&s);
+    ck_assert_uint_ne(s.id, WEIR_STACK_NONE);
+    read_spool();
+    if (word) ck_assert_uint_eq(seen.frames[s.id][0], word);
+  }
+  return rewriting.rewritten - before;
+}
+
+START_TEST(a_rewritten_stack_is_known_by_its_words_and_its_sign)
+{
+  static const stack_rewriter with = {put_word, sign_of_word};
+  rewriting.word = 1;
+  rewriting.signs = true;
+  init_stacks(32);
+  stack_rewrite_with(&with);
+  unsigned again = rewritten_when_known();
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  ck_assert_uint_eq(again, 0);
+  ck_assert_uint_gt(rewriting.asked, 0);
+#endif
+  rewriting.signs = false; /* where the sign is not known it is rewritten each time */
+  ck_assert_uint_eq(rewritten_when_known(), 40);
+  (void)again;
+}
+END_TEST
+
+START_TEST(a_stack_that_a_rewriter_leaves_needs_no_sign)
+{
+  static const stack_rewriter with = {put_word, sign_of_word};
+  init_stacks(32);
+  stack_rewrite_with(&with);
+  unsigned again = rewritten_when_known();
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  ck_assert_uint_eq(again, 0);
+#endif
+  ck_assert_uint_eq(rewriting.asked, 0);
+  (void)again;
+}
+END_TEST
+
 /* A forked child that makes a few calls has no use of it. */
 START_TEST(a_stack_seen_a_few_times_is_not_learnt)
 {
@@ -842,6 +918,8 @@ int main(void)
   tcase_add_test(t, different_stacks_have_different_ids);
   tcase_add_test(t, a_stack_known_by_its_words_is_the_true_one);
   tcase_add_test(t, a_stack_seen_a_few_times_is_not_learnt);
+  tcase_add_test(t, a_rewritten_stack_is_known_by_its_words_and_its_sign);
+  tcase_add_test(t, a_stack_that_a_rewriter_leaves_needs_no_sign);
   tcase_add_loop_test(t, deep_recursion_is_cut_at_the_depth, 0, 4);
   tcase_add_test(t, capturing_keeps_errno);
   tcase_add_test(t, a_dropped_stack_is_tried_again);
