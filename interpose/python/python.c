@@ -9,9 +9,11 @@
  * and looked for again when libraries have come. Its function is called, and its memory read, only
  * for a stack that goes through it: it cannot be unloaded then. */
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/base/clock.h"
@@ -29,13 +31,17 @@ static struct {
   _Atomic bool found;
   _Atomic uint64_t looked_at; /* the loader's count of objects, when none was found */
   python_interpreter interpreter;
+  bool
+      everywhere; /* asked for: in every thread of every program, and a note where there are none */
 } python;
 
 /* ---- the interpreter ------------------------------------------------------------------------- */
 
+#define OLD 1UL /* before 3.11 */
+
 typedef struct search {
   python_interpreter *found;
-  unsigned long version; /* of one that cannot be read; 0: none */
+  unsigned long version; /* of one that cannot be read; 0: none, OLD: one without a number */
 } search;
 
 static const void *dynamic_of(const struct dl_phdr_info *info)
@@ -72,13 +78,13 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
   *(void **)&in.thread =
       elf_object_symbol(&o, "PyGILState_GetThisThreadState", NULL, WEIR_FIT_FUNCTION);
   in.code_type = elf_object_symbol(&o, "PyCode_Type", NULL, WEIR_FIT_DEFAULT);
-  if (!version || !in.thread || !in.code_type) return 0;
+  if (!in.thread || !in.code_type) return 0;
   in.loop_start = (uintptr_t)loop;
   in.loop_end = in.loop_start + bytes;
   set_span(&in, info);
   const void *runtime = elf_object_symbol(&o, "_PyRuntime", NULL, WEIR_FIT_DEFAULT);
-  if (!python_layout_of(&in.at, *version, runtime)) {
-    s->version = *version;
+  if (!version || !python_layout_of(&in.at, *version, runtime)) {
+    s->version = version ? *version : OLD;
     return 0;
   }
   s->found->at = in.at;
@@ -94,11 +100,13 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
 
 static void say_unreadable(unsigned long version, spool_writer *w)
 {
-  char text[128];
+  char text[128], number[32] = "before 3.11";
   trace_event head = {.start = clock_ticks()};
-  int n = snprintf(text, sizeof text,
-                   "Python %lu.%lu: its frames are not read; those of releases 3.11 to 3.14 are.",
-                   version >> 24, version >> 16 & 0xff);
+  if (version != OLD)
+    (void)snprintf(number, sizeof number, "%lu.%lu", version >> 24 & 0xff, version >> 16 & 0xff);
+  int n =
+      snprintf(text, sizeof text,
+               "Python %s: its frames are not read; those of releases 3.11 to 3.14 are.", number);
   (void)spool_writer_extended(w, WEIR_EV_NOTE, &head, text, (size_t)n);
 }
 
@@ -118,7 +126,7 @@ static python_interpreter *interpreter(spool_writer *w)
   search s = {.found = &python.interpreter};
   bool found = atomic_load_explicit(&python.found, memory_order_acquire) ||
                objects_visit(visit_object, &s) != 0;
-  if (!found && s.version) say_unreadable(s.version, w);
+  if (!found && s.version && python.everywhere) say_unreadable(s.version, w);
   atomic_store_explicit(&python.looked_at, now, memory_order_relaxed);
   atomic_store_explicit(&python.found, found, memory_order_release);
   trylock_leave(&python.guard);
@@ -199,8 +207,9 @@ static unsigned put_python_frames(uint64_t *frames, unsigned count, unsigned roo
 {
   uint64_t chain[PYTHON_FRAMES_MOST];
   uint8_t runs[PYTHON_FRAMES_MOST + 1];
-  python_interpreter *in = interpreter(w);
   unsigned at = 0;
+  if (!python.everywhere && !is_main_thread()) return count;
+  python_interpreter *in = interpreter(w);
   while (in && at < count && !is_interpreters(in, frames[at]))
     at++;
   *more = in ? at < count : !no_interpreter();
@@ -225,10 +234,33 @@ static uint64_t sign_python_frames(spool_writer *w)
 
 static const stack_rewriter frames_of_python = {put_python_frames, sign_python_frames};
 
+/* Whether the program is an interpreter, by its file: python, python3.12, python3.13t. */
+static bool is_python_program(void)
+{
+  char path[PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (n <= 0) return false;
+  path[n] = 0;
+  const char *slash = strrchr(path, '/');
+  return slash && !strncmp(slash + 1, "python", strlen("python"));
+}
+
+/* What WEIR_PYTHON has; false: no frames are read. */
+static bool read_option(const char *text)
+{
+  bool on = false;
+  if (text && strcmp(text, "auto") != 0) {
+    process_bad_option("WEIR_PYTHON", option_bool(&on, "WEIR_PYTHON", text));
+    python.everywhere = on;
+    return on;
+  }
+  return is_python_program();
+}
+
 static void start_python(void)
 {
   int saved = errno;
-  if (process_flag_option("WEIR_PYTHON") && python_can_read())
+  if (read_option(getenv("WEIR_PYTHON")) && python_can_read())
     stack_rewrite_with(&frames_of_python);
   errno = saved;
 }

@@ -54,6 +54,7 @@ static const char *good_value(const row *r)
                                           {"NAME=VALUE", "max_split_size=1M"},
                                           {"NAME", "malloc"},
                                           {"BOOL", "true"},
+                                          {"WHERE", "auto"},
                                           {"FORMAT[,FORMAT]...", "csv"},
                                           {"FORMAT", "csv"}};
   static char word[64];
@@ -267,9 +268,9 @@ START_TEST(a_missing_row_or_list_item_is_found)
             "$WEIR_SOURCE/tools/scripts/options.py "
             "x/tools/scripts && cp $WEIR_SOURCE/tools/weir/base/options.def x/tools/weir/base &&"
             " cp $WEIR_SOURCE/tools/man/weir.1 x/tools/man && x/tools/scripts/options.py --check");
-  outcome *o = sh_status(1, "sed -i '/^FLAG(IN_RUN, PYTHON/d' x/tools/weir/base/options.def; "
+  outcome *o = sh_status(1, "sed -i '/^FLAG(IN_RUN, ZERO/d' x/tools/weir/base/options.def; "
                             "x/tools/scripts/options.py --check");
-  ck_assert_str_eq(o->err, "tools/man/weir.1: weir run has no option --python\n");
+  ck_assert_str_eq(o->err, "tools/man/weir.1: weir run has no option --zero\n");
   o = sh_status(
       1, "cp $WEIR_SOURCE/tools/weir/base/options.def x/tools/weir/base;"
          " sed -i '/^\\.It Fl -redact/d' x/tools/man/weir.1; x/tools/scripts/options.py --check");

@@ -101,14 +101,80 @@ START_TEST(a_short_stack_has_the_innermost_frames)
 }
 END_TEST
 
-START_TEST(without_the_option_nothing_of_python_is_in_a_trace)
+START_TEST(switched_off_nothing_of_python_is_in_a_trace)
 {
   for (int i = 0; i < python_count; i++) {
-    sh_status(0, "$WEIR run --force --sim -o t.db -- %s -X utf8 " SCRIPT " >/dev/null", pythons[i]);
+    sh_status(0, "$WEIR run --force --python=off --sim -o t.db -- %s -X utf8 " SCRIPT " >/dev/null",
+              pythons[i]);
     ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM python_frame"), 0);
     ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM frame WHERE address >= 0x5059000000000000"),
                      0);
   }
+}
+END_TEST
+
+/* The script's main thread makes all kinds of calls and one more, three others all kinds. */
+START_TEST(by_default_the_main_threads_frames_are_read)
+{
+  for (int i = 0; i < python_count; i++) {
+    sh_status(
+        0,
+        "$WEIR run --force --sim --stacks=128 -o t.db -- %s -X utf8 " SCRIPT
+        " >said && " FRAMES_OF("t.db") " >seen && head -n $(wc -l <seen) said | cmp - seen"
+                                       " && test $(expr $(wc -l <seen) \\* 4 - 3) = $(wc -l <said)",
+        pythons[i]);
+    sh_status(0,
+              "$WEIR run --force --python=auto --sim --stacks=128 -o t.db -- %s -X utf8 " SCRIPT
+              " >/dev/null && " FRAMES_OF("t.db") " | cmp - seen",
+              pythons[i]);
+  }
+}
+END_TEST
+
+/* Which of its threads shuts the interpreter down nobody knows. */
+START_TEST(by_default_no_frames_are_read_of_a_program_that_embeds_python)
+{
+  for (int i = 0; i < python_count; i++) {
+    static const char run[] =
+        "cp -f %s embedder && export PYTHONHOME=$(%s -c 'import sys; print(sys.base_prefix)')"
+        " LD_LIBRARY_PATH=$(dirname $(dirname %s))/lib && "
+        "$WEIR run --force %s --sim -o t.db -- ./embedder -X utf8 " SCRIPT " >/dev/null";
+    sh_status(0, run, pythons[i], pythons[i], pythons[i], "");
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM python_frame"), 0);
+    sh_status(0, run, pythons[i], pythons[i], pythons[i], "--python");
+    ck_assert_int_gt(ask("t.db", "SELECT count(*) FROM python_frame"), 100);
+  }
+}
+END_TEST
+
+/* With a note where frames were asked for, and without one where nobody did. */
+START_TEST(by_default_an_unreadable_python_runs_as_ever)
+{
+  static const char unread[] = "SELECT count(*) FROM note WHERE text LIKE '%its frames are not%'";
+  outcome *o = sh_status(0, "for p in python3.8 python3.9 python3.10"
+                            " $HOME/.pyenv/versions/3.[89].*/bin/python3"
+                            " $HOME/.pyenv/versions/3.10.*/bin/python3; do"
+                            " $p 2>/dev/null -c 'import ctypes, os, sys;"
+                            " print(os.path.realpath(sys.executable))'; done | sort -u");
+  char *list = strdup(o->out), *rest = NULL;
+  ck_assert_ptr_nonnull(list);
+  for (char *p = strtok_r(list, "\n", &rest); p; p = strtok_r(NULL, "\n", &rest)) {
+    static const char run[] = "$WEIR run --force %s --sim -o t.db -- %s -c 'import ctypes;"
+                              " print(ctypes.CDLL(\"libcuda.so.1\").cuInit(0))'";
+    ck_assert_str_eq(sh_status(0, run, "", p)->out, "0\n");
+    ck_assert_int_eq(ask("t.db", unread), 0);
+    ck_assert_str_eq(sh_status(0, run, "--python", p)->out, "0\n");
+    ck_assert_int_eq(ask("t.db", unread), 1);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM python_frame"), 0);
+  }
+  free(list);
+}
+END_TEST
+
+START_TEST(a_wrong_word_for_the_option_is_refused)
+{
+  outcome *o = sh_status(2, "$WEIR run --python=main -- true");
+  ck_assert_ptr_nonnull(strstr(o->err, "--python takes auto, on or off, not 'main'"));
 }
 END_TEST
 
@@ -217,7 +283,11 @@ int main(void)
   tcase_add_test(t, each_call_has_the_frames_that_python_says);
   tcase_add_test(t, a_report_names_python_functions);
   tcase_add_test(t, a_short_stack_has_the_innermost_frames);
-  tcase_add_test(t, without_the_option_nothing_of_python_is_in_a_trace);
+  tcase_add_test(t, by_default_the_main_threads_frames_are_read);
+  tcase_add_test(t, by_default_no_frames_are_read_of_a_program_that_embeds_python);
+  tcase_add_test(t, by_default_an_unreadable_python_runs_as_ever);
+  tcase_add_test(t, a_wrong_word_for_the_option_is_refused);
+  tcase_add_test(t, switched_off_nothing_of_python_is_in_a_trace);
   tcase_add_test(t, stacks_off_and_programs_without_python_are_as_ever);
   tcase_add_test(t, a_forked_childs_frames_are_named_in_its_own_part);
   tcase_add_loop_test(t, frames_are_read_where_the_table_of_offsets_says, 0, 4);

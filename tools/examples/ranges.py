@@ -6,7 +6,7 @@ usage: ranges.py [BATCHES]
 The runtime library by ctypes (ctypes_vector.py), NVTX by its library (libnvtx3interop.so.1); without that
 one, no ranges. For a report with Python's functions, lines and ranges:
 
-    weir run --python -- python3 ranges.py
+    weir run -- python3 ranges.py
     weir report
 """
 import array

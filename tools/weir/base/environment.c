@@ -300,7 +300,7 @@ void environment_apply(const environment *e)
   set_variable("WEIR_ZERO", e->zero ? "1" : NULL);
   set_variable("WEIR_POISON", e->poison ? "1" : NULL);
   set_variable("WEIR_REDACT", e->redact ? "1" : NULL);
-  set_variable("WEIR_PYTHON", e->python ? "1" : NULL);
+  set_variable("WEIR_PYTHON", e->python);
   if (!e->sim) return;
   apply_sim(e);
   (void)setenv("WEIR_CUPTI", e->sim_cupti, 1); /* a program's own is for another driver */

@@ -20,7 +20,7 @@ typedef struct environment {
   const char *hash;         /* --hash: auto, on, off or a size; NULL: the library's default */
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */
-  bool python;              /* --python */
+  const char *python;       /* --python, or NULL */
   const char *rules;        /* --cache-rules, or NULL */
   char *rules_path;         /* the same, absolute */
   const char *apply;        /* --apply, or NULL */

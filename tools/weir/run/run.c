@@ -85,6 +85,16 @@ static bool take_stacks(const cmd *c, environment *e, const char *value)
   return false;
 }
 
+static bool take_python(const cmd *c, environment *e, const char *value)
+{
+  bool on;
+  e->python = value ? value : "on";
+  if (!strcmp(e->python, "auto")) return true;
+  if (option_bool(&on, "--python", e->python) == WEIR_OK) return true;
+  cmd_usage(c, "--python takes auto, on or off, not '%s'", value);
+  return false;
+}
+
 static bool read_run_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   environment *e = context;
@@ -95,6 +105,8 @@ static bool read_run_option(const cmd *c, cmd_option_id option, const char *valu
     return take_reroute(c, e, value);
   case OPT_HASH:
     return take_hash(c, e, value);
+  case OPT_PYTHON:
+    return take_python(c, e, value);
   default:
     return take_stacks(c, e, value);
   }
@@ -115,7 +127,6 @@ static void take_run_options(run *r, const cmd_line *line)
   r->env.zero = line->value[OPT_ZERO].given;
   r->env.poison = line->value[OPT_POISON].given;
   r->env.redact = line->value[OPT_REDACT].given;
-  r->env.python = line->value[OPT_PYTHON].given;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
