@@ -353,7 +353,7 @@ static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c
   thread_state *h = t->of_thread;
   if (t->what & WR_POLLS) return see_polls(p, t, c);
   if (t->what & WR_OBJECT) return see_object(p, t, c);
-  bool counts = h->storm.total || t->kind == WEIR_EV_LAUNCH;
+  bool counts = wr_storm_is_on(&h->storm) || t->kind == WEIR_EV_LAUNCH;
   return counts ? wr_storm_take(&p->storms, &h->storm, t, c) : WEIR_OK;
 }
 

@@ -2,11 +2,23 @@
  *
  * A *storm* is what a thread launches between two calls of other kinds. Its launches are counted by kernel and
  * stack. It is over when the thread waits, which shows how long the device took for it as well; where the thread queues
- * a copy or the like first, the wait that follows still does, less what the copy takes. */
+ * a copy or the like first, the wait that follows still does, less what the copy takes.
+ *
+ * Launches of one kernel by one stack, each of which the thread waits for before the next, are a storm of their own. */
 #include "reports/findings/storm_facts.h"
 #include "core/trace/event.h"
 
 enum { LINK = 25 /* bytes a ns that a copy moves */ };
+
+static weir_status add_storm(wr_storm_facts *f, const wr_storm_run *r, uint64_t total, int64_t span,
+                             int waited)
+{
+  if (r->launches < WR_LEAST_STORM) return WEIR_OK;
+  const int64_t v[] = {r->first, r->last, (int64_t)r->launches, (int64_t)total,
+                       span,     waited,  (int64_t)r->threads,  r->template,
+                       r->ns};
+  return wr_fact_add(f->tables, WR_FACT_STORM, v);
+}
 
 /* `until`: the end of the wait for all of it; 0: it is not waited for. */
 static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until)
@@ -17,17 +29,47 @@ static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until
   if (until) span = span > copies ? span - copies : 0;
   for (int i = 0; !st && i < h->runs; i++) {
     const wr_storm_run *r = &h->run[i];
-    if (r->launches < WR_LEAST_STORM) continue;
-    const int64_t v[] = {r->first, r->last,    (int64_t)r->launches, (int64_t)h->total,
-                         span,     until != 0, (int64_t)r->threads,  r->template,
-                         r->ns};
-    st = wr_fact_add(f->tables, WR_FACT_STORM, v);
+    st = add_storm(f, r, h->total, span, until ? WR_STORM_WAITED : WR_STORM_NOT_WAITED);
   }
   h->runs = 0;
   h->total = h->moved = 0;
   h->closed = false;
   return st;
 }
+
+/* ---- each waited for by itself ---------------------------------------------------------------- */
+
+static weir_status end_apart(wr_storm_facts *f, wr_storm_state *h)
+{
+  const wr_storm_run r = h->apart;
+  h->apart = (wr_storm_run){0};
+  return r.launches
+             ? add_storm(f, &r, r.launches, h->apart_until - h->apart_from, WR_STORM_EACH_WAITED)
+             : WEIR_OK;
+}
+
+/* The thread waits for one launch, until then. */
+static void add_apart(wr_storm_state *h, int64_t until)
+{
+  const wr_storm_run *one = &h->run[0];
+  wr_storm_run *r = &h->apart;
+  h->apart_until = until;
+  if (!r->launches) {
+    *r = *one;
+    h->apart_from = h->from;
+    return;
+  }
+  r->launches++;
+  r->last = one->last;
+  r->ns += one->ns;
+}
+
+static bool goes_on_apart(const wr_storm_state *h, const wr_common *t, const wr_fact_call *c)
+{
+  return !h->total && h->apart.template == t->id && h->apart.function == c->a;
+}
+
+/* ---- launches --------------------------------------------------------------------------------- */
 
 static void count_launch(wr_storm_state *h, const wr_common *t, const wr_fact_call *c)
 {
@@ -56,25 +98,35 @@ static bool waits(const wr_common *t)
          !(t->kind == WEIR_EV_COPY && t->flags & WEIR_EVF_ASYNC);
 }
 
+static weir_status take_launch(wr_storm_facts *f, wr_storm_state *h, const wr_common *t,
+                               const wr_fact_call *c)
+{
+  weir_status st = h->closed ? end_storm(f, h, 0) : WEIR_OK;
+  if (!st && h->apart.launches && !goes_on_apart(h, t, c)) st = end_apart(f, h);
+  count_launch(h, t, c);
+  return st;
+}
+
 weir_status wr_storm_take(wr_storm_facts *f, wr_storm_state *h, const wr_common *t,
                           const wr_fact_call *c)
 {
   weir_status st = WEIR_OK;
-  bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET;
-  if (t->kind == WEIR_EV_LAUNCH) {
-    if (h->closed) st = end_storm(f, h, 0);
-    count_launch(h, t, c);
-  } else if (h->total && waits(t)) {
-    if (moves) h->moved += c->bytes;
-    st = end_storm(f, h, c->time + c->duration);
-  } else if (h->total && (moves || t->kind == WEIR_EV_SYNC || t->kind == WEIR_EV_CALL)) {
-    h->moved += t->kind == WEIR_EV_COPY ? c->bytes : 0;
-    h->closed = true;
-  }
+  bool moves = t->kind == WEIR_EV_COPY || t->kind == WEIR_EV_MEMSET, wait = waits(t);
+  bool queues = moves || t->kind == WEIR_EV_SYNC || t->kind == WEIR_EV_CALL;
+  if (t->kind == WEIR_EV_LAUNCH) return take_launch(f, h, t, c);
+  if (wait && t->kind == WEIR_EV_SYNC && h->total == 1 && !h->closed)
+    add_apart(h, c->time + c->duration);
+  else if (h->apart.launches && (wait || queues))
+    st = end_apart(f, h);
+  if (st || !h->total || !(wait || queues)) return st;
+  if (wait ? moves : t->kind == WEIR_EV_COPY) h->moved += c->bytes;
+  if (wait) return end_storm(f, h, c->time + c->duration);
+  h->closed = true;
   return st;
 }
 
 weir_status wr_storm_end(wr_storm_facts *f, wr_storm_state *h)
 {
-  return end_storm(f, h, 0);
+  weir_status st = end_storm(f, h, 0);
+  return st ? st : end_apart(f, h);
 }

@@ -249,6 +249,48 @@ START_TEST(without_a_wait_a_run_gains_what_the_host_or_another_device_could_do_m
 }
 END_TEST
 
+enum { STORMS = 10, NOT_FOUND = -1 };
+
+/* Ten times so many launches of a kernel, each waited for before the next, then a copy: how sure it is that they are a
+ * storm. */
+static int certainty_of_storm(int launches, int memory)
+{
+  wr_findings f;
+  const wr_findings_settings settings = {.min = {0, -1, 1}};
+  uint64_t at = 100;
+  int found = NOT_FOUND;
+  synth_open(synth_dir());
+  synth_alloc(0, 1000, 10, 0x700000000, 4096, 0, memory);
+  for (int i = 0; i < STORMS; i++, at += 100) {
+    for (int k = 0; k < launches; k++, at += 30) {
+      launch_at(at, 0);
+      wait_at(at + 6, 10, 0);
+    }
+    synth_copy(0, at * 1000, 20000, WEIR_COPY_DTOH, 64, WEIR_DEVICE_NONE, 0, WEIR_MEM_PAGEABLE,
+               WEIR_MEM_DEVICE, WEIR_EVF_IMPLICIT_SYNC);
+  }
+  const char *trace = synth_import_this();
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  for (size_t i = 0; i < f.count; i++)
+    if (!strcmp(f.finding[i].rule->id, "launch-storm")) {
+      found = f.finding[i].certainty;
+      ck_assert_uint_eq(f.finding[i].count, (uint64_t)(STORMS * (launches - 1)));
+      ck_assert_uint_le(f.finding[i].saving_ns, (uint64_t)(STORMS * launches) * 5000);
+    }
+  wr_findings_free(&f);
+  synth_clean();
+  return found;
+}
+
+/* Where the host may look at what a kernel wrote before it launches the next, it is not sure. */
+START_TEST(short_kernels_each_waited_for_are_a_storm)
+{
+  ck_assert_int_eq(certainty_of_storm(16, WEIR_MEM_DEVICE), WR_LIKELY);
+  ck_assert_int_eq(certainty_of_storm(16, WEIR_MEM_MANAGED), WR_POSSIBLE);
+  ck_assert_int_eq(certainty_of_storm(7, WEIR_MEM_DEVICE), NOT_FOUND);
+}
+END_TEST
+
 /* Two places at which as much is wasted; `sql`: the rows of both. */
 static void places_of(const char *sql, char first[64], char second[64])
 {
@@ -484,6 +526,7 @@ int main(void)
   tcase_add_test(t, a_finding_counts_by_what_it_saves_and_by_its_cost_where_that_is_not_known);
   tcase_add_test(t, savings_of_the_host_alone_are_the_least_that_a_run_gains);
   tcase_add_test(t, without_a_wait_a_run_gains_what_the_host_or_another_device_could_do_meanwhile);
+  tcase_add_test(t, short_kernels_each_waited_for_are_a_storm);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, instantiations_of_a_template_are_one_place);
   tcase_add_test(t, a_stem_has_no_arguments_and_no_parameters);

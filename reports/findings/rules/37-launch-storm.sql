@@ -1,6 +1,6 @@
 -- number: 37
 -- id: launch-storm
--- title: Many launches of a short kernel with nothing between
+-- title: Many launches of a short kernel, one after the other
 -- severity: high
 -- certainty: likely
 -- decides: weir run --device-times=all
@@ -16,17 +16,20 @@
 -- fix: Put the loop into the kernel, or capture the launches once as a graph and launch that: each launch takes
 --      some microseconds of the host and of the device, whatever the kernel does.
 WITH brief AS MATERIALIZED (
-  SELECT s.*, t.thread, t.stack,
+  SELECT s.*, t.process, t.thread, t.stack,
          (SELECT sum(d."end" - d.start) FROM device_work d CROSS JOIN event_row e ON e.id = d.event
           WHERE d.event BETWEEN s.event AND s.last AND e.template = s.template) AS worked
   FROM storm s CROSS JOIN template t ON t.id = s.template
   WHERE s.launches >= :min_launches AND s.span <= s.total * CASE WHEN s.threads <= :few THEN :long ELSE :short END),
+shared AS MATERIALIZED ( -- what kernels write, the host may read without a copy
+  SELECT DISTINCT process FROM block WHERE mem IN ($MANAGED, $PINNED)),
 often AS (
   SELECT *, count(*) OVER (PARTITION BY thread, stack) AS storms, span * launches / total AS ns FROM brief)
 SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
-       (CASE WHEN NOT waited THEN launch_ns WHEN worked THEN max(ns - worked, launch_ns)
+       (CASE WHEN waited <> 1 THEN launch_ns WHEN worked THEN max(ns - worked, launch_ns)
              WHEN span <= total * :short THEN max(ns - launches * :node, 0) ELSE launch_ns END)
          * (launches - 1) / launches AS saving_ns,
        CASE WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
-            THEN 'possible' ELSE 'likely' END AS certainty
+            THEN 'possible'
+            WHEN waited = 2 AND process IN (SELECT process FROM shared) THEN 'possible' ELSE 'likely' END AS certainty
 FROM often WHERE storms >= :min_storms
