@@ -50,6 +50,7 @@ void wr_claims_close(wr_claims *x)
   free(x->newest);
   free(x->group);
   free(x->claimed);
+  free(x->by);
   free(x->file);
 }
 
@@ -121,6 +122,7 @@ weir_status wr_claims_add_slowly(wr_claims *x, const wr_claim *c)
     weir_status s = make_room(x);
     return s ? s : wr_claims_add(x, c);
   }
+  if (!c->saving && !c->bytes) return WEIR_OK;
   const int64_t row[OF_COLUMNS] = {[OF_EVENT] = c->event,
                                    [OF_GROUP] = (int64_t)c->group,
                                    [OF_SAVING] = (int64_t)c->saving,
@@ -179,6 +181,11 @@ static uint64_t piece_of(const wr_claim_group *g, const wr_claimed *c)
                           : (uint64_t)((double)c->saving / (double)whole * (double)g->median);
 }
 
+static void count_operation(const claim_walk *w, const size_t finding[], size_t count)
+{
+  if (w->end->overlaps && w->end->overlaps->any) wr_overlaps_add(w->end->overlaps, finding, count);
+}
+
 /* All claims of an event are there. What no event has began apart from all others. */
 static void end_event(claim_walk *w)
 {
@@ -194,8 +201,11 @@ static void end_event(claim_walk *w)
   for (size_t i = 0; i < x->claimed_count; i++) {
     const wr_claimed *c = &x->claimed[i];
     const wr_claim_group *g = &x->group[c->group];
-    wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)w->start, piece_of(g, c));
+    x->by[i] = g->finding;
+    if (c->saving)
+      wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)w->start, piece_of(g, c));
   }
+  count_operation(w, x->by, x->claimed_count);
   x->claimed_count = w->bytes = 0;
 }
 
@@ -208,8 +218,8 @@ static weir_status take_claim(claim_walk *w, const wr_claim *c, int64_t start)
     w->event = c->event, w->start = start;
   }
   if (c->bytes > w->bytes) w->bytes = c->bytes;
-  if (!c->saving) return WEIR_OK;
-  if (!wr_grow(&x->claimed, &x->claimed_capacity, x->claimed_count + 1, sizeof(*x->claimed)))
+  if (!wr_grow(&x->claimed, &x->claimed_capacity, x->claimed_count + 1, sizeof(*x->claimed)) ||
+      !wr_grow(&x->by, &x->by_capacity, x->claimed_count + 1, sizeof(*x->by)))
     return no_memory();
   x->claimed[x->claimed_count++] = (wr_claimed){c->saving, c->rest, c->group};
   return WEIR_OK;
@@ -226,6 +236,7 @@ static void take_alone(claim_walk *w, const wr_kept_claim *k, int64_t event, int
   if (k->saving)
     wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)start,
                  piece_of(g, &(wr_claimed){k->saving, k->rest, k->group}));
+  count_operation(w, &g->finding, 1);
 }
 
 static weir_status take_linked(claim_walk *w, int64_t event, int64_t start)

@@ -2,12 +2,14 @@
  *
  * A row of a rule claims what it saves of an event's time, and the bytes that the event moves. Once
  * all rules have run and their findings are in order, the claims are brought into order of time: an
- * event's bytes count once, and its time is a piece (gains.h) of each finding that claims it. */
+ * event's bytes count once, and its time is a piece (gains.h) of each finding that claims it. A claim
+ * of nothing counts as an operation of its finding (overlaps.h). */
 #ifndef WEIR_REPORTS_FINDINGS_CLAIMS_H
 #define WEIR_REPORTS_FINDINGS_CLAIMS_H
 
 #include "core/base/status.h"
 #include "reports/findings/gains.h"
+#include "reports/findings/overlaps.h"
 #include "reports/findings/pack.h"
 #include "reports/findings/starts.h"
 #include "reports/import/run_log.h"
@@ -48,6 +50,8 @@ typedef struct wr_claims {
   wr_pack others; /* of events whose start is not known, in the order in which they were made */
   struct wr_claimed *claimed; /* owned: of the event that is added up */
   size_t claimed_count, claimed_capacity;
+  size_t *by; /* owned: the findings that claim it */
+  size_t by_capacity;
   int64_t no_time; /* where the next event starts that is none of the trace's */
 } wr_claims;
 
@@ -64,7 +68,6 @@ weir_status wr_claims_add_slowly(wr_claims *x, const wr_claim *claim);
 /* Errors: ENOMEM, EIO. */
 static inline weir_status wr_claims_add(wr_claims *x, const wr_claim *c)
 {
-  if (!c->saving && !c->bytes) return WEIR_OK;
   if (x->kept_count == x->kept_room || !wr_starts_know(&x->starts, c->event))
     return wr_claims_add_slowly(x, c);
   uint32_t *newest = &x->newest[c->event];
@@ -76,10 +79,11 @@ static inline weir_status wr_claims_add(wr_claims *x, const wr_claim *c)
 
 /* How claims are added up. */
 typedef struct wr_claims_end {
-  const size_t *rank;   /* of findings, by their number */
-  wr_gains *gains;      /* takes the pieces, by rank */
-  uint64_t duration;    /* of the run, ns */
-  uint64_t moved_bytes; /* out */
+  const size_t *rank;    /* of findings, by their number */
+  wr_gains *gains;       /* takes the pieces, by rank */
+  wr_overlaps *overlaps; /* takes operations, by the findings that claim them; or NULL */
+  uint64_t duration;     /* of the run, ns */
+  uint64_t moved_bytes;  /* out */
   /* When an event began; at least WR_NO_TIME: it is none of the trace's. */
   weir_status (*find_start)(void *context, int64_t event, int64_t *start);
   void *context;

@@ -150,7 +150,7 @@ static weir_status claim_row(wr_search *x, const wr_rule *rule, const wr_search_
                         .rest = apart,
                         .bytes = rule->holds ? 0 : r->bytes};
   weir_status s = wr_claims_add(&x->claims, &own);
-  if (s || !r->related) return s;
+  if (s || !r->related || !apart) return s;
   return wr_claims_add(
       &x->claims,
       &(wr_claim){.event = r->related, .group = group, .saving = apart, .rest = own.saving});

@@ -345,21 +345,27 @@ static weir_status add_up(wr_search *x)
 {
   wr_gains gains;
   size_t *rank = calloc(x->f->count + 1, sizeof(*rank));
-  weir_status s = wr_gains_open(&gains, x->f->count) && rank ? WEIR_OK : wr_search_no_memory(x);
+  wr_overlaps overlaps;
+  bool open = wr_gains_open(&gains, x->f->count);
+  open &= wr_overlaps_open(&overlaps, x->f);
+  weir_status s = open && rank ? WEIR_OK : wr_search_no_memory(x);
   for (size_t i = 0; rank && !s && i < x->f->count; i++) {
     rank[x->f->finding[i].made] = i;
     gains.gain[i].queued = x->timed && x->f->finding[i].rule->queued;
   }
   wr_claims_end end = {.rank = rank,
                        .gains = &gains,
+                       .overlaps = &overlaps,
                        .duration = x->f->duration_ns,
                        .find_start = find_start,
                        .context = x};
   if (!s) s = wr_claims_add_up(&x->claims, &end);
   if (!s) wr_gains_end(&gains);
   if (!s) take_gains(x, &gains);
+  if (!s && !wr_overlaps_end(&overlaps, x->f)) s = wr_search_no_memory(x);
   x->f->moved_bytes = end.moved_bytes;
   wr_gains_close(&gains);
+  wr_overlaps_close(&overlaps);
   free(rank);
   return s;
 }

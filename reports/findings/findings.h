@@ -59,6 +59,8 @@ typedef struct wr_finding {
   bool spread;       /* there is an interval of the saving: */
   uint64_t low_ns, high_ns; /* its ends, at 95 % */
   size_t made;              /* its number, from 1, among all before they were in order */
+  size_t
+      under; /* the place, from 1, of the one in front that is about the same operations of the same line (overlaps.h) */
   wr_finding_site site[WR_FINDING_SITES]; /* the first is where; several: small ones together */
   size_t sites, more_sites;               /* those there are; those left out */
   char *range;                            /* owned: the NVTX range that has most of it, NULL none */
@@ -81,7 +83,9 @@ typedef struct wr_unjudged_rule {
 
 typedef struct wr_findings {
   wr_rules rules;
-  wr_finding *finding; /* owned; the one that matters most first, all that are possible only last */
+  wr_finding *
+      finding; /* owned; the one that matters most first, all that are possible only last, but right behind the one
+                          that they stand under */
   size_t count, capacity;
   wr_finding *removed; /* owned: what Weir's caches did away with in this run, one a rule */
   size_t removed_count, removed_capacity;

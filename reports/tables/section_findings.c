@@ -88,14 +88,55 @@ static bool sure_of(const wr_finding *f)
   return f->certainty != WR_POSSIBLE;
 }
 
+/* The numbers that are printed go over those that stand under none. */
+static size_t number_of(const wr_findings *all, size_t i)
+{
+  size_t number = 1;
+  while (i--)
+    number += !all->finding[i].under;
+  return number;
+}
+
 /* Where the rule's advice stands, which is printed once among what is sure and once among the
  * rest. */
 static size_t first_of_rule(const wr_findings *all, size_t i)
 {
   const wr_finding *own = &all->finding[i], *f = all->finding;
-  while (f->rule != own->rule || sure_of(f) != sure_of(own) || strcmp(f->fix, own->fix) != 0)
+  while (f->under || f->rule != own->rule || sure_of(f) != sure_of(own) ||
+         strcmp(f->fix, own->fix) != 0)
     f++;
   return (size_t)(f - all->finding);
+}
+
+/* "up to 2.09 ms, 39 times; weir run --hash decides" (new). NULL: out of memory. */
+static char *short_costs(const wr_finding *f)
+{
+  const bound b = bound_of(f);
+  const bool held = !f->saving_ns && f->rule->holds;
+  return wr_format("%s%s%s, %s%s%s%s",
+                   f->saving_ns ? name_bound(b)
+                   : held       ? ""
+                                : "of",
+                   held ? "" : " ",
+                   f->saving_ns ? DURATION(b.ns)
+                   : held       ? BYTES(f->saving_bytes)
+                                : DURATION(f->cost_ns),
+                   COUNTED(f->count, "time"), f->decides ? "; " : "", f->decides ? f->decides : "",
+                   f->decides ? " decides" : "");
+}
+
+/* Those that stand under a finding, which is about the same calls; what is possible has no advice here. */
+static void add_under(const findings_section *x, const wr_findings *all, size_t lead)
+{
+  for (size_t i = lead + 1; i < all->count && all->finding[i].under; i++) {
+    const wr_finding *f = &all->finding[i];
+    char *text = short_costs(f);
+    if (!text) x->t->failed = true;
+    LINE(x, "  also: %s (%s, %s, %s)%s%s", f->rule->title, f->rule->id,
+         wr_certainty_name(f->certainty), text ? text : "", sure_of(f) ? ". " : "",
+         sure_of(f) ? f->fix : "");
+    free(text);
+  }
 }
 
 static void add_finding(const findings_section *x, const wr_findings *all, size_t i)
@@ -103,7 +144,7 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   const wr_finding *f = &all->finding[i];
   char *text = costs(all, f);
   if (!text) x->t->failed = true;
-  wr_table_before(x->to, WR_STRONG, "%zu. %s", i + 1, f->rule->title);
+  wr_table_before(x->to, WR_STRONG, "%zu. %s", number_of(all, i), f->rule->title);
   LINE(x, "  %s: %s", wr_certainty_name(f->certainty), text ? text : "");
   free(text);
   if (f->slow_ns && f->slow_ns >= f->saving_ns / 4)
@@ -121,7 +162,8 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   if (first == i)
     LINE(x, "  %s", f->fix);
   else
-    LINE(x, "  As %zu.", first + 1);
+    LINE(x, "  As %zu.", number_of(all, first));
+  add_under(x, all, i);
 }
 
 /* "train_step  train.cu:230" (new). NULL: out of memory. */
@@ -132,48 +174,51 @@ static char *name_place(const char *function, const char *file, int line)
 }
 
 /* "repeated-upload  train_step  train.cu:230  of 8.81 ms, 32 times; weir run --hash decides" */
-static void add_line(const findings_section *x, const wr_finding *f, size_t number)
+static void add_line(const findings_section *x, const wr_findings *all, size_t i)
 {
+  const wr_finding *f = &all->finding[i];
   const wr_finding_site *s = &f->site[0];
-  const char *decides = f->decides;
-  char *place = name_place(s->function, s->file, s->line);
-  const bound b = bound_of(f);
-  if (!place) x->t->failed = true;
-  LINE(x, "%zu. %s  %s  %s%s%s, %s%s%s%s", number, f->rule->id, place ? place : "",
-       f->saving_ns     ? name_bound(b)
-       : f->rule->holds ? ""
-                        : "of",
-       f->saving_ns || !f->rule->holds ? " " : "",
-       f->saving_ns     ? DURATION(b.ns)
-       : f->rule->holds ? BYTES(f->saving_bytes)
-                        : DURATION(f->cost_ns),
-       COUNTED(f->count, "time"), decides ? "; " : "", decides ? decides : "",
-       decides ? " decides" : "");
+  char *place = name_place(s->function, s->file, s->line), *text = short_costs(f);
+  if (!place || !text) x->t->failed = true;
+  LINE(x, "%zu. %s  %s  %s", number_of(all, i), f->rule->id, place ? place : "", text ? text : "");
   free(place);
+  free(text);
+  add_under(x, all, i);
 }
 
-/* How many of the findings, which are in order, are sure: those that come first. */
+/* How many of the findings, which are in order, are sure or stand under one that is: those that come first. */
 static size_t count_sure(const wr_findings *f)
 {
   size_t sure = 0;
-  while (sure < f->count && sure_of(&f->finding[sure]))
+  while (sure < f->count && (f->finding[sure].under || sure_of(&f->finding[sure])))
     sure++;
   return sure;
 }
 
-/* Those that are possible stand apart, a line each, and never among those that are sure. */
-static void add_possible(const findings_section *x, const wr_findings *f, size_t first, size_t most)
+/* Where the findings from `first` to before `end` are over `most` that stand under none; *left: how many of these follow. */
+static size_t end_of_most(const wr_findings *f, size_t first, size_t end, size_t most, size_t *left)
 {
-  if (first == f->count || !most) return;
+  size_t shown = 0, last = end;
+  for (size_t i = first; i < end; i++)
+    if (!f->finding[i].under && shown++ == most) last = i;
+  *left += shown > most ? shown - most : 0;
+  return last;
+}
+
+/* Those that are possible stand apart, a line each, and never among those that are sure. */
+static void add_possible(const findings_section *x, const wr_findings *f, size_t first, size_t end)
+{
+  if (first == end) return;
   if (x->possible)
     LINE(x, "Possible, which the calls alone do not tell:");
   else
     LINE(x, "Possible, which the calls alone do not tell (--possible: in full):");
-  for (size_t i = first; i < f->count && i - first < most; i++) {
+  for (size_t i = first; i < end; i++) {
+    if (f->finding[i].under) continue;
     if (x->possible)
       add_finding(x, f, i);
     else
-      add_line(x, &f->finding[i], i + 1);
+      add_line(x, f, i);
   }
 }
 
@@ -366,11 +411,10 @@ void wr_section_findings(wr_tables *t, const wr_findings *f, const report_settin
     return;
   }
   size_t most = o->top > 0 ? (size_t)o->top : whole ? SIZE_MAX : SUMMARY_FINDINGS;
-  size_t sure = count_sure(f), maybe = f->count - sure;
-  for (size_t i = 0; i < sure && i < most; i++)
-    add_finding(x, f, i);
-  size_t left = (sure > most ? sure - most : 0) + (maybe > most ? maybe - most : 0);
-  add_possible(x, f, sure, most);
+  size_t sure = count_sure(f), left = 0, end = end_of_most(f, 0, sure, most, &left);
+  for (size_t i = 0; i < end; i++)
+    if (!f->finding[i].under) add_finding(x, f, i);
+  add_possible(x, f, sure, end_of_most(f, sure, f->count, most, &left));
   if (left) LINE(x, "… and %s more: weir report findings", COUNTED(left, "finding"));
   if (f->interpreters)
     LINE(x, "Places in an interpreter: weir run --python reads the Python program's own frames.");
@@ -430,6 +474,7 @@ static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding
     wr_put_device(t, f->device);
   else
     wr_table_put_none(t);
+  wr_table_put_if(t, f->under, f->under);
   put_sites(t, f);
 }
 
@@ -528,6 +573,7 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
       {"high_host_ns", "saves up to", WR_COLUMN_HOST_NS, WR_IN_JSON},
       {"at_least", "saves that or more", WR_COLUMN_TRUTH, WR_IN_JSON},
       {"device", "device", WR_COLUMN_TEXT, WR_IN_JSON},
+      {"under", "of the same calls as", WR_COLUMN_COUNT, WR_IN_JSON},
       {"sites", "places", WR_COLUMN_ROWS, WR_IN_JSON}};
   wr_named_table *t = WR_RUN_TABLE(b->t, "findings", "Findings", columns);
   for (size_t i = 0; i < f->count; i++)

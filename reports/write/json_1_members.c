@@ -263,7 +263,7 @@ static const old_member finding[] = {
     ROWS("sites", "sites", finding_site),
     CELLS("more_sites range"),
     ORDINAL("device", "device"),
-    CELLS("fix"), LAST};
+    CELLS("fix under"), LAST};
 
 static const old_member removed[] = {CELLS("id count bytes"), LAST};
 

@@ -31,6 +31,7 @@ EXCUSED = {
     'ranges.launches': 'tests/reports/test_range.c',
     'apis.place.calls': 'tests/reports/test_sites.c', 'apis.place.ns': 'tests/reports/test_sites.c',
     'device_observation.lost_calls': 'tests/reports/test_device_work.c',
+    'findings.under': 'tests/reports/test_findings.c: it is where the finding stands',
 }
 # Figures whose sum over the members of a list is a total.
 SUMS = {

@@ -387,6 +387,90 @@ START_TEST(instantiations_of_a_template_are_one_place)
 }
 END_TEST
 
+#define EVENTS(certainty, saving, which)                                                           \
+  "-- certainty: " certainty "\nSELECT id AS event, " saving                                       \
+  " AS saving_ns, 400 AS cost_ns FROM event_row WHERE " which
+
+/* Events 1 to 10 are of one line, the other two of the next. */
+static void judge_two_lines(wr_findings *f)
+{
+  const char *functions[12];
+  uint32_t lines[12];
+  for (uint32_t i = 0; i < 12; i++)
+    functions[i] = "step", lines[i] = 7 + i / 10;
+  judge_lines(f, functions, lines, 12);
+}
+
+static void stands(const wr_findings *f, size_t i, const char *id, size_t under, uint64_t added)
+{
+  ck_assert_msg(i < f->count, "there are %zu", f->count);
+  const wr_finding *x = &f->finding[i];
+  ck_assert_str_eq(x->rule->id, id);
+  ck_assert_msg(x->under == under && x->added_ns == added, "%s: under %zu, adds %llu", id, x->under,
+                (unsigned long long)x->added_ns);
+}
+
+START_TEST(of_the_same_operations_of_a_line_the_surest_finding_leads)
+{
+  wr_findings f;
+  make_rules_folder();
+  write_rule("surest", EVENTS("certain", "100", "id <= 10"));
+  write_rule("gains-more", EVENTS("likely", "300", "id <= 9"));
+  write_rule("of-two", EVENTS("possible", "50", "id <= 2"));
+  write_rule("without-gain", EVENTS("possible", "0", "id <= 10"));
+  write_rule("elsewhere", EVENTS("likely", "200", "id > 10"));
+  judge_two_lines(&f);
+  ck_assert_uint_eq(f.count, 5);
+  stands(&f, 0, "surest", 0, 1000);
+  stands(&f, 1, "gains-more", 1, 1800);
+  stands(&f, 2, "of-two", 1, 0);
+  stands(&f, 3, "without-gain", 1, 0);
+  stands(&f, 4, "elsewhere", 0, 400);
+  ck_assert_uint_eq(f.saving_ns, 9 * 300 + 100 + 2 * 200);
+  ck_assert_uint_eq(f.sure_saving_ns, f.saving_ns);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(findings_of_other_operations_of_a_line_stand_apart)
+{
+  wr_findings f;
+  make_rules_folder();
+  write_rule("first", EVENTS("certain", "100", "id <= 5"));
+  write_rule("others", EVENTS("certain", "90", "id > 5 AND id <= 10"));
+  write_rule("of-two-more", EVENTS("possible", "300", "id <= 2"));
+  judge_two_lines(&f);
+  ck_assert_uint_eq(f.count, 3);
+  for (size_t i = 0; i < f.count; i++)
+    ck_assert_uint_eq(f.finding[i].under, 0);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(a_report_prints_a_finding_as_a_line_of_the_one_it_stands_under)
+{
+  wr_findings f;
+  make_rules_folder();
+  write_rule("surest", EVENTS("certain", "100", "id <= 10"));
+  write_rule("gains-more", EVENTS("likely", "300", "id <= 9"));
+  write_rule("elsewhere", EVENTS("likely", "200", "id > 10"));
+  judge_two_lines(&f);
+  wr_findings_free(&f);
+  char *text = NULL, trace[700];
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  report_settings settings = {.findings = {.rules = folder, .min = {0, -1, 1}}};
+  (void)snprintf(trace, sizeof trace, "%s/t.db", synth_dir());
+  ck_assert_int_eq(report_findings(to, trace, &settings), WEIR_OK);
+  ck_assert_int_eq(fclose(to), 0);
+  const char *first = strstr(text, "1. T"), *second = strstr(text, "2. T"),
+             *also = strstr(text, "also: T (gains-more, likely, up to 2.70 µs, 9 times). F");
+  ck_assert_msg(first && also && second && first < also && also < second, "%s", text);
+  ck_assert_msg(!strstr(text, "3. T"), "%s", text);
+  free(text);
+}
+END_TEST
+
 START_TEST(a_stem_has_no_arguments_and_no_parameters)
 {
   static const struct {
@@ -529,6 +613,9 @@ int main(void)
   tcase_add_test(t, short_kernels_each_waited_for_are_a_storm);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, instantiations_of_a_template_are_one_place);
+  tcase_add_test(t, of_the_same_operations_of_a_line_the_surest_finding_leads);
+  tcase_add_test(t, findings_of_other_operations_of_a_line_stand_apart);
+  tcase_add_test(t, a_report_prints_a_finding_as_a_line_of_the_one_it_stands_under);
   tcase_add_test(t, a_stem_has_no_arguments_and_no_parameters);
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);

@@ -41,7 +41,12 @@ function factsOf(finding, number) {
 
 const CERTAINTIES = ['certain', 'likely', 'possible'];
 
-function findingCard(finding, number, follow) {
+/* What is about the same calls of the same line. */
+function alsoLine(finding) {
+  return make('p', { class: 'also' }, `also: ${cleanName(finding.title, 300)} (${finding.certainty}) · ${savingText(finding)}. ${cleanName(finding.fix ?? '', 1000)}`);
+}
+
+function findingCard(finding, number, under, follow) {
   const certainty = CERTAINTIES.includes(finding.certainty) ? finding.certainty : 'possible';
   const sites = finding.sites ?? [];
   const frames = sites.flatMap(framesNamed);
@@ -55,6 +60,7 @@ function findingCard(finding, number, follow) {
     make('p', { class: 'saving' }, factsOf(finding, number)),
     make('ul', { class: 'sites' }, sites.map(siteLines)),
     make('p', { class: 'fix' }, cleanName(finding.fix ?? '', 1000)),
+    under.map(alsoLine),
     frames.length ? make('button', { type: 'button', class: 'follow', click: () => follow(place, finding), 'aria-label': `Show the stacks of finding ${number}` }, 'Show its stacks') : null);
 }
 
@@ -69,7 +75,8 @@ export function drawFindings(follow) {
     return;
   }
   note.textContent = 'What is worth mending first. A saving is what the host or a device could have done meanwhile, never more.';
-  const list = make('ol', { class: 'findings' }, findings.map((f, i) => findingCard(f, i + 1, follow)));
+  const leads = findings.filter((f) => !f.under);
+  const list = make('ol', { class: 'findings' }, leads.map((f, i) => findingCard(f, i + 1, findings.filter((other) => other.under && findings[other.under - 1] === f), follow)));
   const rest = [...list.children].slice(FIRST_FINDINGS);
   section.append(list);
   if (!rest.length) return;
@@ -78,6 +85,6 @@ export function drawFindings(follow) {
     for (const card of rest) card.hidden = false;
     rest[0].querySelector('button')?.focus();
     more.remove();
-  } }, `Show all ${findings.length} findings`);
+  } }, `Show all ${leads.length} findings`);
   section.append(more);
 }
