@@ -5,10 +5,14 @@
 
 enum { STEP = 1 << 16 /* rows between two looks whether to go on */ };
 
-/* The row that the reader has come to. */
+const wr_common wr_no_common = {.device = -1, .own_device = -1};
+
+/* The row that the reader has come to, with which a block begins. */
 static const void *row_at(wr_case *c, weir_status s)
 {
-  if (!s && !(++c->rows % STEP)) s = c->go_on(c->context);
+  const uint64_t before = c->rows;
+  c->rows += c->reader.left + 1;
+  if (!s && before / STEP != c->rows / STEP) s = c->go_on(c->context);
   if (!c->status) c->status = s;
   return c->status || c->reader.over ? NULL : c->reader.v;
 }
@@ -19,7 +23,7 @@ const void *wr_case_first(wr_case *c, wr_fact fact)
   return row_at(c, wr_pack_first(&c->reader, &c->facts->tables.pack[fact]));
 }
 
-const void *wr_case_next(wr_case *c)
+const void *wr_case_next_block(wr_case *c)
 {
   return c->status ? NULL : row_at(c, wr_pack_next(&c->reader));
 }
@@ -36,13 +40,6 @@ int64_t wr_case_limit(wr_case *c, const char *name)
   c->lacks = name;
   if (!c->status) c->status = WEIR_EINVAL;
   return 0;
-}
-
-const wr_common *wr_case_common(const wr_case *c, int64_t template)
-{
-  static const wr_common none = {.device = -1, .own_device = -1};
-  const wr_common *t = wr_facts_common(c->facts, template);
-  return t ? t : &none;
 }
 
 bool wr_case_of_weir(const wr_case *c, const wr_common *t)
@@ -66,14 +63,14 @@ const wr_wait_row *wr_case_wait(wr_case *c, int64_t event)
   return row;
 }
 
-unsigned wr_case_wait_bits(wr_case *c, int64_t event)
+unsigned wr_case_wait_bits_of(wr_case *c, int64_t event)
 {
   unsigned bits = has_waits(c) ? wr_waits_bits(&c->finders->waits, event) : 0;
   if (!c->status) c->status = c->finders->waits.status;
   return bits;
 }
 
-bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row)
+bool wr_case_wait_time_of(wr_case *c, int64_t event, wr_wait_time_row *row)
 {
   bool there = has_waits(c) && wr_waits_time(&c->finders->waits, event, row);
   if (!c->status) c->status = c->finders->waits.status;

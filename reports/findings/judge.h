@@ -78,7 +78,13 @@ weir_status wr_case_run(wr_case *c, wr_judge judge);
 #define WR_EACH(c, FACT, table, f)                                                                 \
   for (const wr_fact_##table *f = wr_case_first(c, WR_FACT_##FACT); f; f = wr_case_next(c))
 const void *wr_case_first(wr_case *c, wr_fact fact);
-const void *wr_case_next(wr_case *c);
+const void *wr_case_next_block(wr_case *c);
+static inline const void *wr_case_next(wr_case *c)
+{
+  if (c->status || !c->reader.left) return wr_case_next_block(c);
+  wr_pack_next_here(&c->reader);
+  return c->reader.v;
+}
 
 /* How many rows a fact has. */
 size_t wr_case_count(const wr_case *c, wr_fact fact);
@@ -87,7 +93,12 @@ size_t wr_case_count(const wr_case *c, wr_fact fact);
 int64_t wr_case_limit(wr_case *c, const char *name);
 
 /* What the calls of a template have in common; never NULL. */
-const wr_common *wr_case_common(const wr_case *c, int64_t template);
+extern const wr_common wr_no_common;
+static inline const wr_common *wr_case_common(const wr_case *c, int64_t template)
+{
+  const wr_common *t = wr_facts_common(c->facts, template);
+  return t ? t : &wr_no_common;
+}
 
 /* The call is of the engine itself, which has its own caches: nobody can advise it. */
 bool wr_case_of_weir(const wr_case *c, const wr_common *t);
@@ -95,11 +106,21 @@ bool wr_case_of_weir(const wr_case *c, const wr_common *t);
 /* The row of `wait_detail` of an event, valid until the next one (NULL: there is none), and of
  * `wait_time`. */
 const wr_wait_row *wr_case_wait(wr_case *c, int64_t event);
-bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row);
+bool wr_case_wait_time_of(wr_case *c, int64_t event, wr_wait_time_row *row);
+static inline bool wr_case_wait_time(wr_case *c, int64_t event, wr_wait_time_row *row)
+{
+  const wr_waits *w = &c->finders->waits;
+  return (!w->db || w->time) && wr_case_wait_time_of(c, event, row);
+}
 
 /* Bits of that row, WR_WAIT_* (wait_rows.h): a tenth of the time. 0: there is none, or nothing
  * is known. */
-unsigned wr_case_wait_bits(wr_case *c, int64_t event);
+unsigned wr_case_wait_bits_of(wr_case *c, int64_t event);
+static inline unsigned wr_case_wait_bits(wr_case *c, int64_t event)
+{
+  const wr_waits *w = &c->finders->waits;
+  return (uint64_t)event < w->ids ? w->bits[event] : wr_case_wait_bits_of(c, event);
+}
 
 /* The next row, by id, of which those bits of the mask are set, valid until the next one; NULL:
  * that was the last one. */

@@ -133,7 +133,7 @@ static inline __attribute__((always_inline)) const unsigned char *take_row(const
   return at;
 }
 
-static void read_row(wr_pack_reader *r)
+void wr_pack_next_here(wr_pack_reader *r)
 {
 #define TAKE(columns) r->at = take_row(r->at, r->v, columns)
   BY_COLUMNS(r->pack->columns, TAKE)
@@ -168,14 +168,14 @@ static weir_status open_block(wr_pack_reader *r, size_t number)
   r->left = b->rows;
   r->next_block = number + 1;
   memset(r->v, 0, sizeof(r->v));
-  read_row(r);
+  wr_pack_next_here(r);
   return s;
 }
 
 weir_status wr_pack_next(wr_pack_reader *r)
 {
   if (r->left) {
-    read_row(r);
+    wr_pack_next_here(r);
     return WEIR_OK;
   }
   r->over = r->next_block >= r->pack->blocks;

@@ -54,6 +54,9 @@ typedef struct wr_pack_reader {
 weir_status wr_pack_first(wr_pack_reader *r, const wr_pack *p);
 weir_status wr_pack_next(wr_pack_reader *r);
 
+/* To the next, of which there is one in this block: r->left. */
+void wr_pack_next_here(wr_pack_reader *r);
+
 /* To the row whose first number is `key`, of a pack in which these ascend; none: over. */
 weir_status wr_pack_find(wr_pack_reader *r, const wr_pack *p, int64_t key);
 void wr_pack_reader_free(wr_pack_reader *r);

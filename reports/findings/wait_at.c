@@ -68,6 +68,7 @@ weir_status wr_waits_open(wr_waits *w, const wr_db *db)
   const wr_wait_rows *rows = wr_wait_rows_of(db);
   if (!rows) w->status = read_rows(w);
   w->found.rows = w->walk.rows = rows ? rows : w->own;
+  if (!w->status) w->bits = wr_wait_rows_bits(w->found.rows, &w->ids);
   if (!w->status) w->status = wr_db_number(db, "SELECT EXISTS(SELECT 1 FROM wait_time)", &timed);
   if (!w->status && timed)
     w->status = wr_db_prepare(

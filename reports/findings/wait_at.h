@@ -17,6 +17,8 @@ typedef struct wr_waits {
   char *file;                 /* owned: begin of the name of their file */
   wr_wait_reader found, walk; /* of wr_waits_find(), of wr_waits_next() */
   bool walks;
+  const uint8_t *bits; /* borrowed: of each event below `ids`; NULL: they are looked for */
+  size_t ids;
   sqlite3_stmt *time; /* owned; NULL: no wait's time is divided */
   weir_status status;
 } wr_waits;

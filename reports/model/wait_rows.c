@@ -517,6 +517,12 @@ weir_status wr_wait_find(wr_wait_reader *x, int64_t id)
   return st;
 }
 
+const uint8_t *wr_wait_rows_bits(const wr_wait_rows *r, size_t *ids)
+{
+  *ids = r->bits ? (size_t)r->ids : 0;
+  return r->bits;
+}
+
 weir_status wr_wait_bits(wr_wait_reader *x, int64_t id, unsigned *bits)
 {
   const wr_wait_rows *r = x->rows;

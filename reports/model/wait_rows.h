@@ -38,6 +38,9 @@ weir_status wr_wait_rows_add(wr_wait_rows *r, uint32_t thread, const wr_wait_row
 weir_status wr_wait_rows_order(wr_wait_rows *r);
 uint64_t wr_wait_rows_count(const wr_wait_rows *r);
 
+/* Of each id below *ids its row's bits, 0 where there is none (borrowed); NULL: they are not kept so. Of rows in order. */
+const uint8_t *wr_wait_rows_bits(const wr_wait_rows *r, size_t *ids);
+
 /* A walk over rows that are in order. Begins zeroed but for `rows`. */
 typedef struct wr_wait_reader {
   const wr_wait_rows *rows; /* borrowed */
