@@ -385,6 +385,7 @@ static weir_status take_batch(pass *p, const wr_event events[], int count)
     const wr_event *e = &events[i];
     const wr_common *t = &p->f->common[e->at];
     if (!(t->what & WR_TAKEN)) continue;
+    __builtin_prefetch(&t->calls);
     wr_fact_call *c = &call[taken++];
     read_call(c, e);
     find_keys(p, t, c);
@@ -494,7 +495,7 @@ static wr_common common_of(const wr_template *x, const char *function)
                  .seed = hash_mix(3, (uint64_t)x->process),
                  .id = x->id,
                  .stream = (uint64_t)x->stream,
-                 .flags = x->flags,
+                 .flags = (uint32_t)x->flags,
                  .process = x->process,
                  .thread = x->thread,
                  .stack = x->stack,
@@ -543,7 +544,7 @@ static weir_status make_common(pass *p)
   wr_facts *f = p->f;
   const wr_events *x = f->events;
   sqlite3_stmt *q = NULL;
-  f->common = calloc(x->count + 1, sizeof(*f->common));
+  f->common = aligned_alloc(WR_CACHE_LINE, (x->count + 1) * sizeof(*f->common));
   if (!f->common) return no_memory(p);
   weir_status st = wr_db_prepare(p->db, "SELECT name FROM main.api WHERE id = ?", &q);
   for (; !st && f->count < x->count; f->count++) {

@@ -6,6 +6,7 @@
 #ifndef WEIR_REPORTS_FACTS_H
 #define WEIR_REPORTS_FACTS_H
 
+#include <stddef.h>
 #include "core/base/map.h"
 #include "reports/events/events.h"
 #include "reports/findings/fact_table.h"
@@ -51,20 +52,23 @@ typedef enum wr_what {
   WR_STEPS_ON = 1 << 21 /* step_facts.c needs more of it than when it was */
 } wr_what;
 
-/* What the calls of a row of `template` have in common. What each call needs comes first. */
+enum { WR_CACHE_LINE = 64 };
+
+/* What the calls of a row of `template` have in common. There are thousands, of which each call takes another: what each call
+ * needs is in the first two lines of the cache. */
 typedef struct wr_common {
-  uint32_t what;                 /* a sum of wr_what */
-  uint16_t in_thread, in_stream; /* what it is to thread_facts.c, and to stream_facts.c */
+  _Alignas(WR_CACHE_LINE) uint32_t what; /* a sum of wr_what */
+  uint16_t in_thread, in_stream;         /* what it is to thread_facts.c, and to stream_facts.c */
   int kind, copy, mem, src_mem;
-  uint32_t stream_index;        /* of the pass, UINT32_MAX: not seen yet */
+  uint32_t stream_index; /* of the pass, UINT32_MAX: not seen yet */
+  uint32_t flags;
   void *of_process, *of_thread; /* what the pass remembers of them; NULL: nothing yet */
   uint64_t seed;                /* of the keys of addresses in the process */
   uint64_t site;                /* hash of process, stack and device */
+  uint64_t calls, ns, longest, bytes, small, most;
+  int64_t first; /* the first call with bytes, 0 none */
   int64_t id;
   uint64_t stream;
-  uint64_t calls, small, ns, bytes, most, longest;
-  int64_t first; /* the first call with bytes, 0 none */
-  int64_t flags;
   int64_t process, thread, stack; /* stack 0: none */
   int device;                     /* of the call, or of a copy's source; -1 none */
   int own_device;                 /* of the call; -1 none */
@@ -76,6 +80,8 @@ typedef struct wr_common {
   bool asked;                     /* a wait that the program asked for */
   bool device_work;               /* a copy, memset or launch of a kernel or graph */
 } wr_common;
+_Static_assert(offsetof(wr_common, calls) == WR_CACHE_LINE, "lines of what calls have in common");
+_Static_assert(sizeof(wr_common) == 3 * WR_CACHE_LINE, "lines of what calls have in common");
 
 typedef struct wr_facts {
   const wr_events *events; /* borrowed */
