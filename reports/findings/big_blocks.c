@@ -46,12 +46,17 @@ typedef struct device_peak {
   int64_t peak, at;
 } device_peak;
 
+typedef struct big_call { /* what calls of a template are */
+  uint32_t what;          /* their process, from 1, and bits; 0: nothing */
+  uint16_t device;        /* WR_HOST: none */
+} big_call;
+
 typedef struct wr_big_state {
   device_peak peak[WR_HOST];
   uint64_t least[WR_HOST]; /* by device: bytes of a large block of its memory */
   big_process *processes;  /* owned */
   size_t process_count, process_capacity;
-  uint32_t *watched; /* owned: by template, its process from 1, and what its calls are */
+  big_call *watched; /* owned: by template */
   wr_big_block living[MOST_LIVING];
   size_t living_count;
   wr_access access;
@@ -154,7 +159,8 @@ static weir_status take_reaching(void *context, sqlite3_stmt *q)
 {
   const wr_big_blocks *all = context;
   size_t at = wr_events_template(all->events, sqlite3_column_int64(q, 0));
-  if (at != SIZE_MAX && all->state->watched[at]) all->state->watched[at] |= REACHES;
+  if (at != SIZE_MAX && all->state->watched[at].what)
+    all->state->watched[at].what |= REACHES;
   return WEIR_OK;
 }
 
@@ -180,7 +186,8 @@ static weir_status watch_templates(wr_big_blocks *all, bool *known)
   for (size_t i = 0; i < events->count; i++) {
     const wr_template *t = &events->templates[i];
     uint32_t what = what_of(t), at = what ? place_of_process(x, t->process) : 0;
-    if (at && at < UINT32_MAX >> BITS) x->watched[i] = at << BITS | what;
+    if (at && at < UINT32_MAX >> BITS)
+      x->watched[i] = (big_call){at << BITS | what, (uint16_t)t->device};
     *known &= t->kind != WEIR_EV_RESET;
   }
   weir_status st = watch_reaching(all);
@@ -508,12 +515,13 @@ static bool see_handed(wr_big_state *x, big_process *p, const wr_event *e, const
   return true;
 }
 
-static void see_launch(wr_big_state *x, big_process *p, const wr_event *e, const call_time *c)
+static void see_launch(wr_big_state *x, big_process *p, const wr_event *e, const call_time *c,
+                       unsigned device)
 {
   if (see_handed(x, p, e, c))
     p->known_launches++;
   else
-    p->launches[e->t->device]++, p->all_launches++;
+    p->launches[device]++, p->all_launches++;
 }
 
 /* The host has waited for a stream, or the device. A stream of the thread's own is another in each. */
@@ -557,14 +565,15 @@ static void see_work(wr_big_state *x, big_process *p, const call_time *c)
   if (c->end > p->work_until) p->work_until = c->end;
 }
 
-static void see_big_call(wr_big_blocks *all, const wr_event *e, uint32_t what)
+static void see_big_call(wr_big_blocks *all, const wr_event *e, const big_call *w)
 {
+  const uint32_t what = w->what;
   wr_big_state *x = all->state;
   big_process *p = &x->processes[(what >> BITS) - 1];
   const call_time c = {sane_ns(e->start), sane_ns(e->start) + sane_ns(e->ns)};
   if (c.start >= p->due && bring_all_up(x, p, c.start)) drop_replaced(all, p, c.start);
   p->operations += what & OPERATION;
-  if (what & LAUNCH) see_launch(x, p, e, &c);
+  if (what & LAUNCH) see_launch(x, p, e, &c, w->device);
   if (what & NAMES) find_named(x, p, e, &c, what);
   if (what & WORK) see_work(x, p, &c);
   if (what & WAITS && p->pending) see_wait(x, p, e, &c);
@@ -574,11 +583,12 @@ static void see_big_call(wr_big_blocks *all, const wr_event *e, uint32_t what)
 
 /* Most allocations and frees are of memory that is neither large nor where large memory is, and most waits are for nothing
  * that a block is handed to. */
-static inline bool is_elsewhere(const wr_big_state *x, const wr_event *e, uint32_t what)
+static inline bool is_elsewhere(const wr_big_state *x, const wr_event *e, const big_call *w)
 {
+  const uint32_t what = w->what;
   const big_process *p = &x->processes[(what >> BITS) - 1];
   if (e->start < 0 || e->start >= p->due) return false;
-  if (what & DEVICE && e->bytes >= x->least[e->t->device]) return false;
+  if (what & DEVICE && e->bytes >= x->least[w->device]) return false;
   if (what & (ALLOC | FREE)) return !lives_at(x, e->a);
   return (what & ((1U << BITS) - 1)) == WAITS && !p->pending;
 }
@@ -588,9 +598,9 @@ void wr_big_blocks_take(wr_big_blocks *all, const wr_event events[], size_t coun
   const wr_big_state *x = all->state;
   for (size_t i = 0; all->known && i < count; i++) {
     const wr_event *e = &events[i];
-    uint32_t what = x->watched[e->at];
-    if (!what || (!x->living_count && !(what & (ALLOC | WORK)))) continue;
-    if (!is_elsewhere(x, e, what)) see_big_call(all, e, what);
+    const big_call *w = &x->watched[e->at];
+    if (!w->what || (!x->living_count && !(w->what & (ALLOC | WORK)))) continue;
+    if (!is_elsewhere(x, e, w)) see_big_call(all, e, w);
   }
 }
 
