@@ -4,7 +4,7 @@
 REPORTS_OBJS := $(call objs,$(sort $(wildcard reports/*/*.c)))
 REPORTS_LIBS := $(call pkg_libs,sqlite3) $(call pkg_libs,jansson) $(call pkg_libs,libdw) $(call pkg_libs,libelf) $(call pkg_libs,zlib) -ldl -lm
 
-EXTRA_reports := $(call pkg_cflags,sqlite3) $(call pkg_cflags,jansson) $(call pkg_cflags,libdw) $(call pkg_cflags,libelf) $(call pkg_cflags,zlib)
+EXTRA_reports := $(call pkg_cflags,sqlite3) $(call pkg_cflags,jansson) $(call pkg_cflags,libdw) $(call pkg_cflags,libelf) $(call pkg_cflags,zlib) $(if $(SAN),,-fomit-frame-pointer)
 
 $(OBJ)/reports/import/schema.o: reports/import/schema.sql
 $(OBJ)/reports/stats/reports.o: reports/stats/reports.sql
