@@ -47,16 +47,19 @@ typedef struct run_place {
   run_source *source; /* NULL: there is none */
 } run_place;
 
-/* Sources are the leaves of a tree, in which each place has the earlier of the two below it: the first has the earliest. */
+/* Sources are the leaves of a tree of matches, which the earlier wins. Each place has the one that lost there, so that the
+ * winner's next event plays against those on its way up alone. */
 typedef struct run_merge {
   const wr_events *x;
   wr_batch *batch;
   run_source *source[OPEN_RUNS]; /* owned: `made` of them, by leaf */
   run_source *spare[OPEN_RUNS];  /* those that read no run */
   size_t made, spares;
-  size_t leaves;                 /* a power of two */
-  size_t next;                   /* run */
-  run_place tree[2 * OPEN_RUNS]; /* from 1; those below `i` are 2 i and 2 i + 1 */
+  size_t leaves; /* a power of two */
+  size_t next;   /* run */
+  run_place first;
+  run_place
+      lost[OPEN_RUNS]; /* from 1; those below `i` are 2 i and 2 i + 1, leaves from `leaves` on */
 } run_merge;
 
 static bool is_earlier(const wr_event *a, const wr_event *b)
@@ -79,17 +82,30 @@ static void place_last(run_source *s)
   *at = e;
 }
 
-/* Holds the first rows of those read that are of the run; returns how many there were. */
+/* Of `n` rows that ascend, those up to `last`. */
+static size_t rows_until(const wr_event_slot *read, size_t n, int64_t last)
+{
+  while (n && read[n - 1].event.id > last)
+    n--;
+  return n;
+}
+
+/* Holds the first rows of those read that are of the run; returns how many there were. Rows that all have templates and are
+ * in order stay where they were read. */
 static size_t hold_rows(const run_merge *m, run_source *s, size_t n)
 {
-  wr_event_slot *read = s->held + s->head + s->count;
-  bool all = read[n - 1].event.id <= s->run->last;
-  for (size_t i = 0; i < n; i++) {
-    wr_event_slot *e = &s->held[s->head + s->count];
-    if (!all && read[i].event.id > s->run->last) return i;
+  wr_event_slot *read = s->held + s->head + s->count, *e = read;
+  const bool ordered = !s->run->disordered;
+  size_t i = 0;
+  n = rows_until(read, n, s->run->last);
+  while (ordered && i < n && wr_event_make(m->x, &read[i]))
+    i++;
+  e += i, s->count += (uint32_t)i;
+  for (; i < n; i++) {
     if (!wr_event_make(m->x, &read[i])) continue;
     if (e != &read[i]) *e = read[i];
-    if (s->count++ && s->run->disordered && is_earlier(&e->event, &e[-1].event)) place_last(s);
+    if (s->count++ && !ordered && is_earlier(&e->event, &e[-1].event)) place_last(s);
+    e++;
   }
   return n;
 }
@@ -109,28 +125,42 @@ static weir_status fill_source(const run_merge *m, run_source *s)
   return s->rows.status;
 }
 
-/* The source has other rows than before, or none. */
-static inline void note_first(run_merge *m, run_source *s)
+static inline run_place place_of(run_source *s)
 {
-  run_place first = {INT64_MAX, NULL};
-  if (s->count) first = (run_place){s->held[s->head].event.start, s};
-  size_t at = m->leaves + s->leaf;
-  for (m->tree[at] = first; at > 1; m->tree[at] = first) {
-    const run_place *other = &m->tree[at ^ 1];
-    if (other->start < first.start ||
-        (other->start == first.start && has_less(other->source, first.source)))
-      first = *other;
-    at /= 2;
-  }
+  return s->count ? (run_place){s->held[s->head].event.start, s} : (run_place){INT64_MAX, NULL};
 }
 
-static void add_leaves(run_merge *m)
+static inline bool is_first(const run_place *a, const run_place *b)
 {
-  m->leaves = m->leaves ? 2 * m->leaves : 1;
-  for (size_t i = 1; i < 2 * m->leaves; i++)
-    m->tree[i] = (run_place){.start = INT64_MAX};
-  for (size_t i = 0; i < m->made; i++)
-    note_first(m, m->source[i]);
+  return a->start < b->start || (a->start == b->start && has_less(a->source, b->source));
+}
+
+/* All matches anew. */
+static void play_all(run_merge *m)
+{
+  run_place won[2 * OPEN_RUNS];
+  for (size_t i = 0; i < m->leaves; i++)
+    won[m->leaves + i] = i < m->made ? place_of(m->source[i]) : (run_place){INT64_MAX, NULL};
+  for (size_t i = m->leaves - 1; i; i--) {
+    bool second = is_first(&won[2 * i + 1], &won[2 * i]);
+    won[i] = won[2 * i + second];
+    m->lost[i] = won[2 * i + !second];
+  }
+  m->first = won[1];
+}
+
+/* Those of the source that was the first, and has gone on. */
+static inline void play_on(run_merge *m, run_source *s)
+{
+  run_place first = place_of(s);
+  for (size_t at = (m->leaves + s->leaf) / 2; at; at /= 2) {
+    run_place *lost = &m->lost[at];
+    if (!is_first(lost, &first)) continue;
+    const run_place winner = *lost;
+    *lost = first;
+    first = winner;
+  }
+  m->first = first;
 }
 
 /* NULL: an error, of which there is a message, *st. */
@@ -139,7 +169,7 @@ static run_source *make_source(run_merge *m, weir_status *st)
   run_source *s = calloc(1, sizeof(*s));
   if (!s) *st = wr_db_out_of_memory(m->x->db);
   if (!s) return NULL;
-  if (m->made == m->leaves) add_leaves(m);
+  if (m->made == m->leaves) m->leaves = m->leaves ? 2 * m->leaves : 1;
   s->leaf = (uint32_t)m->made;
   m->source[m->made++] = s;
   *st = s->leaf ? wr_rows_again(&s->rows, &m->source[0]->rows)
@@ -159,20 +189,26 @@ static weir_status open_run(run_merge *m)
   s->head = s->count = 0;
   wr_rows_seek(&s->rows, s->run->first);
   st = fill_source(m, s);
-  if (!st) note_first(m, s);
+  if (!st) play_all(m);
   if (!st && !s->count) m->spare[m->spares++] = s;
   return st;
 }
 
-/* The earliest event is taken. */
-static weir_status step_merge(run_merge *m)
+/* Takes the earliest events, those that begin before the next run does; all of them, where there is no other run. */
+static weir_status take_earliest(run_merge *m)
 {
-  run_source *s = m->tree[1].source;
-  weir_status st = wr_batch_add(m->batch, &s->held[s->head].event);
-  s->head++, s->count--;
-  if (!st && s->count < s->want) st = fill_source(m, s);
-  note_first(m, s);
-  if (!s->count) m->spare[m->spares++] = s;
+  weir_status st = WEIR_OK;
+  const bool last = m->next == m->x->run_count;
+  const int64_t until = last ? INT64_MAX : m->x->runs[m->next].from;
+  run_source *s = m->first.source;
+  while (!st && s && (last || m->first.start < until)) {
+    st = wr_batch_add(m->batch, &s->held[s->head].event);
+    s->head++, s->count--;
+    if (!st && s->count < s->want) st = fill_source(m, s);
+    play_on(m, s);
+    if (!s->count) m->spare[m->spares++] = s;
+    s = m->first.source;
+  }
   return st;
 }
 
@@ -183,10 +219,9 @@ static weir_status merge_runs(wr_events *x, wr_batch *batch)
   if (!m) return wr_db_out_of_memory(x->db);
   m->x = x;
   m->batch = batch;
-  while (!st && (m->tree[1].source || m->next < x->run_count)) {
-    bool opens =
-        m->next < x->run_count && (!m->tree[1].source || x->runs[m->next].from <= m->tree[1].start);
-    st = opens ? open_run(m) : step_merge(m);
+  while (!st && m->next < x->run_count) {
+    st = open_run(m);
+    if (!st) st = take_earliest(m);
   }
   for (size_t i = 0; i < m->made; i++) {
     weir_status closed = wr_rows_close(&m->source[i]->rows);
