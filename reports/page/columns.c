@@ -24,10 +24,89 @@ int page_column_new(page_columns *c, page_encoding encoding)
   return (int)c->count++;
 }
 
-bool page_column_grow(page_columns *c, page_column *x)
+enum { LONGEST_CODE = 10 /* bytes of a LEB128 */ };
+
+static inline unsigned char *put_code(unsigned char *to, uint64_t code)
 {
-  if (!wr_grow(&x->bytes, &x->capacity, x->used + PAGE_LONGEST_CODE, 1)) c->failed = true;
-  return !c->failed;
+  for (; code >= 128; code >>= 7)
+    *to++ = (unsigned char)(code | 128);
+  *to++ = (unsigned char)code;
+  return to;
+}
+
+static inline int64_t bounded(int64_t value)
+{
+  if ((uint64_t)value <= (uint64_t)PAGE_MOST_VALUE) return value;
+  return value < 0 ? 0 : PAGE_MOST_VALUE;
+}
+
+static inline int64_t bounded_below(int64_t value)
+{
+  return value < 0 ? -bounded(value < -PAGE_MOST_VALUE ? PAGE_MOST_VALUE : -value) : bounded(value);
+}
+
+static inline uint64_t zigzag(int64_t value)
+{
+  return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+
+/* Values as a column's encoding has them; what these return is the end of the bytes. */
+static unsigned char *put_plain(unsigned char *to, const int64_t *value, size_t stride,
+                                size_t count)
+{
+  for (; count; count--, value += stride)
+    to = put_code(to, (uint64_t)bounded(*value));
+  return to;
+}
+
+static unsigned char *put_signed(unsigned char *to, const int64_t *value, size_t stride,
+                                 size_t count)
+{
+  for (; count; count--, value += stride)
+    to = put_code(to, zigzag(bounded_below(*value)));
+  return to;
+}
+
+/* The first value of a column is no difference. */
+static unsigned char *put_differences(page_column *x, unsigned char *to, const int64_t *value,
+                                      size_t stride, size_t count)
+{
+  int64_t last = x->last;
+  if (!x->count) {
+    last = bounded(*value);
+    to = put_code(to, (uint64_t)last);
+    value += stride, count--;
+  }
+  for (; count; count--, value += stride) {
+    const int64_t now = bounded(*value);
+    to = put_code(to, zigzag(now - last));
+    last = now;
+  }
+  x->last = last;
+  return to;
+}
+
+void page_put(page_columns *c, int column, const int64_t *values, size_t stride, size_t count)
+{
+  if (c->failed || !count) return;
+  page_column *x = &c->column[column];
+  if (!wr_grow(&x->bytes, &x->capacity, x->used + count * LONGEST_CODE, 1)) {
+    c->failed = true;
+    return;
+  }
+  unsigned char *to = x->bytes + x->used;
+  to = x->encoding == PAGE_V    ? put_plain(to, values, stride, count)
+       : x->encoding == PAGE_ZV ? put_signed(to, values, stride, count)
+                                : put_differences(x, to, values, stride, count);
+  x->used = (size_t)(to - x->bytes);
+  x->count += count;
+}
+
+void page_rows_end(page_rows *r)
+{
+  for (int k = 0; k < r->columns; k++)
+    page_put(r->to, r->column[k], &r->row[0][k], PAGE_ROW_COLUMNS, r->count);
+  r->count = 0;
 }
 
 bool page_columns_failed(const page_columns *c)
@@ -60,19 +139,27 @@ typedef struct packer {
   unsigned char piece[PIECE];
 } packer;
 
+static inline char *put_digits(char *to, uint32_t bits)
+{
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  to[0] = digits[bits >> 18];
+  to[1] = digits[bits >> 12 & 63];
+  to[2] = digits[bits >> 6 & 63];
+  to[3] = digits[bits & 63];
+  return to + 4;
+}
+
 /* `count` is at most PIECE. */
 static void put_base64(FILE *out, const unsigned char *from, size_t count)
 {
   char text[(PIECE + 2) / 3 * 4], *to = text;
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (size_t i = 0; i < count; i += 3) {
-    size_t left = count - i;
-    uint32_t bits = (uint32_t)from[i] << 16 | (left > 1 ? (uint32_t)from[i + 1] << 8 : 0) |
-                    (left > 2 ? from[i + 2] : 0U);
-    *to++ = digits[bits >> 18];
-    *to++ = digits[bits >> 12 & 63];
-    *to++ = left > 1 ? digits[bits >> 6 & 63] : '=';
-    *to++ = left > 2 ? digits[bits & 63] : '=';
+  const unsigned char *end = from + count - count % 3;
+  for (; from < end; from += 3)
+    to = put_digits(to, (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2]);
+  if (count % 3) {
+    to = put_digits(to, (uint32_t)from[0] << 16 | (count % 3 > 1 ? (uint32_t)from[1] << 8 : 0));
+    to[-1] = '=';
+    if (count % 3 == 1) to[-2] = '=';
   }
   (void)fwrite(text, 1, (size_t)(to - text), out);
 }

@@ -35,38 +35,29 @@ int page_column_new(page_columns *c, page_encoding encoding);
 
 #define PAGE_MOST_VALUE ((INT64_C(1) << 53) - 1)
 
-enum { PAGE_LONGEST_CODE = 10 /* bytes of a LEB128 */ };
+/* Appends values, each `stride` behind the one before: 0 to 2^53 - 1, which JavaScript's numbers
+ * hold, and of "zv" the same below 0; what is beyond is at the end of that. */
+void page_put(page_columns *c, int column, const int64_t *values, size_t stride, size_t count);
 
-/* Makes room for a value. False: out of memory. */
-bool page_column_grow(page_columns *c, page_column *x);
+enum { PAGE_ROW_COLUMNS = 9, PAGE_ROWS = 256 };
 
-static inline uint64_t page_zigzag(int64_t value)
+/* Rows on their way to some columns: each column takes what many of them have at once. */
+typedef struct page_rows {
+  page_columns *to;  /* borrowed */
+  const int *column; /* borrowed: `columns` of them */
+  int columns;
+  size_t count;
+  int64_t row[PAGE_ROWS][PAGE_ROW_COLUMNS];
+} page_rows;
+
+/* What there is of them is put into the columns. */
+void page_rows_end(page_rows *r);
+
+/* The next row, to be filled. */
+static inline int64_t *page_row(page_rows *r)
 {
-  return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-}
-
-/* Appends a value: 0 to 2^53 - 1, which JavaScript's numbers hold, and of "zv" the same below 0;
- * what is beyond is at the end of that. */
-static inline void page_put(page_columns *c, int column, int64_t value)
-{
-  if (c->failed) return;
-  page_column *x = &c->column[column];
-  if (x->capacity - x->used < PAGE_LONGEST_CODE && !page_column_grow(c, x)) return;
-  int64_t least = x->encoding == PAGE_ZV ? -PAGE_MOST_VALUE : 0;
-  int64_t good = value < least ? least : value > PAGE_MOST_VALUE ? PAGE_MOST_VALUE : value;
-  uint64_t code = (uint64_t)good;
-  if (x->encoding != PAGE_V) {
-    bool difference = x->encoding == PAGE_DV && x->count;
-    if (difference || x->encoding == PAGE_ZV)
-      code = page_zigzag(difference ? good - x->last : good);
-    x->last = good;
-  }
-  unsigned char *to = x->bytes + x->used;
-  for (; code >= 128; code >>= 7)
-    *to++ = (unsigned char)(code | 128);
-  *to++ = (unsigned char)code;
-  x->used = (size_t)(to - x->bytes);
-  x->count++;
+  if (r->count == PAGE_ROWS) page_rows_end(r);
+  return r->row[r->count++];
 }
 
 bool page_columns_failed(const page_columns *c);

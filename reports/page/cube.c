@@ -206,15 +206,18 @@ void page_cube_columns(const page_cube *c, page_columns *to, const page_cube_fie
   for (int k = 0; k < count; k++)
     column[k] = page_column_new(
         to, fields[k] == PAGE_CELL_BIN || fields[k] == PAGE_CELL_SITE ? PAGE_DV : PAGE_V);
+  page_rows rows = {.to = to, .column = column, .columns = count};
   for (size_t i = 0; order && i < c->count; i++) {
     const page_cell *x = &c->cell[order[i].cell];
     const page_key *key = &c->line[x->line].key;
     const uint64_t values[PAGE_CELL_FIELDS] = {x->bin,         key->site,  key->of,
                                                key->direction, key->route, x->count,
                                                x->bytes,       x->host_ns, x->device_ns};
+    int64_t *row = page_row(&rows);
     for (int k = 0; k < count; k++)
-      page_put(to, column[k], (int64_t)values[fields[k]]);
+      row[k] = (int64_t)values[fields[k]];
   }
+  page_rows_end(&rows);
   free(order);
 }
 

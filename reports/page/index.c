@@ -3,6 +3,7 @@
 #include "reports/page/index.h"
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 #include "reports/base/escape.h"
 #include "reports/findings/source.h"
 #include "reports/write/json_1.h"
@@ -244,10 +245,12 @@ static const char *kind_name(int mem)
 static int level_column(index_writer *w, const page_series *s, int which)
 {
   int column = page_column_new(w->p->columns, PAGE_DV);
+  page_rows rows = {.to = w->p->columns, .column = &column, .columns = 1};
   for (uint32_t b = 0; b < w->p->calls->cube.bins.count; b++) {
     const page_level *l = &s->level[b];
-    page_put(w->p->columns, column, which == 0 ? l->least : which == 1 ? l->most : l->end);
+    *page_row(&rows) = which == 0 ? l->least : which == 1 ? l->most : l->end;
   }
+  page_rows_end(&rows);
   return column;
 }
 
@@ -278,8 +281,7 @@ static void put_memory(index_writer *w)
 static int area_column(index_writer *w, const page_area *a)
 {
   int column = page_column_new(w->p->columns, PAGE_DV);
-  for (uint32_t b = 0; b < w->p->calls->cube.bins.count; b++)
-    page_put(w->p->columns, column, a->end[b]);
+  page_put(w->p->columns, column, a->end, 1, w->p->calls->cube.bins.count);
   return column;
 }
 
@@ -291,14 +293,15 @@ static void put_blocks(index_writer *w)
   int column[5];
   for (int k = 0; k < 5; k++)
     column[k] = page_column_new(w->p->columns, k == 0 ? PAGE_DV : k == 4 ? PAGE_ZV : PAGE_V);
+  page_rows rows = {.to = w->p->columns, .column = column, .columns = 5};
   for (size_t i = 0; i < m->blocks; i++) {
     const page_block *b = &m->block[i];
-    const int64_t values[] = {b->start, b->end, (int64_t)b->bytes, b->site,
-                              device_number(b->device)};
-    for (int k = 0; k < 5; k++)
-      page_put(w->p->columns, column[k], values[k]);
+    int64_t *row = page_row(&rows);
+    row[0] = b->start, row[1] = b->end, row[2] = (int64_t)b->bytes;
+    row[3] = b->site, row[4] = device_number(b->device);
     kept += b->bytes;
   }
+  page_rows_end(&rows);
   (void)fputs(",\"blocks\":{", w->to);
   for (int k = 0; k < 5; k++)
     (void)fprintf(w->to, "\"%s\":%d,", names[k], column[k]);
@@ -473,21 +476,18 @@ static void put_ops(index_writer *w)
   w->p->columns->failed |= !sorted;
   for (int k = 0; k < PAGE_OPS_COLUMNS; k++)
     column[k] = page_column_new(w->p->columns, encodings[k]);
+  page_rows rows = {.to = w->p->columns, .column = column, .columns = PAGE_OPS_COLUMNS};
   for (size_t i = 0; sorted && i < x->ops; i++) {
     const page_op *o = &x->op[x->order[i]];
     if (i + OPS_AHEAD < x->ops) __builtin_prefetch(&x->op[x->order[i + OPS_AHEAD]]);
     bool launch = o->of == PAGE_LAUNCH || o->of == PAGE_GRAPH;
-    const int64_t values[] = {o->lane,
-                              o->start,
-                              o->ns,
-                              o->of,
-                              launch ? 0 : (int64_t)o->bytes,
-                              o->site,
-                              o->event,
-                              (int64_t)page_kernel_of(w->p->calls, o)};
-    for (int k = 0; k < PAGE_OPS_COLUMNS; k++)
-      page_put(w->p->columns, column[k], values[k]);
+    int64_t *row = page_row(&rows);
+    row[0] = o->lane, row[1] = o->start, row[2] = o->ns, row[3] = o->of;
+    row[4] = launch ? 0 : (int64_t)o->bytes;
+    row[5] = o->site, row[6] = o->event;
+    row[7] = (int64_t)page_kernel_of(w->p->calls, o);
   }
+  page_rows_end(&rows);
   put_columns(w, "ops", names, column, PAGE_OPS_COLUMNS);
   put_number(w, ",\"count\":", (int64_t)x->ops);
   put_number(w, ",\"all\":", (int64_t)x->all_ops);
@@ -507,17 +507,23 @@ static void put_flames(index_writer *w)
   int column[8];
   for (int k = 0; k < 8; k++)
     column[k] = page_column_new(w->p->columns, k ? PAGE_V : PAGE_DV);
+  page_rows rows = {.to = w->p->columns, .column = column, .columns = 8};
   for (size_t i = 0; i < c->flames; i++) {
     const page_flame *f = &c->flame[i];
-    const uint64_t values[8] = {
-        i,          f->peak_bytes,     f->alloc_count, f->alloc_bytes,
-        f->wait_ns, f->transfer_bytes, f->transfer_ns, f->transfer_device_ns};
+    const int64_t values[8] = {(int64_t)i,
+                               (int64_t)f->peak_bytes,
+                               (int64_t)f->alloc_count,
+                               (int64_t)f->alloc_bytes,
+                               (int64_t)f->wait_ns,
+                               (int64_t)f->transfer_bytes,
+                               (int64_t)f->transfer_ns,
+                               (int64_t)f->transfer_device_ns};
     bool any = false;
     for (int k = 1; k < 8; k++)
       any |= values[k] != 0;
-    for (int k = 0; any && k < 8; k++)
-      page_put(w->p->columns, column[k], (int64_t)values[k]);
+    if (any) memcpy(page_row(&rows), values, sizeof(values));
   }
+  page_rows_end(&rows);
   put_columns(w, "flames", names, column, 8);
   (void)fputc('}', w->to);
 }

@@ -241,15 +241,16 @@ void page_lane_columns(const page_lanes *x, page_columns *to, int column[4])
 {
   for (int i = 0; i < 4; i++)
     column[i] = page_column_new(to, i < 2 ? PAGE_DV : PAGE_V);
+  page_rows rows = {.to = to, .column = column, .columns = 4};
   for (size_t i = 0; i < x->count; i++)
     for (uint32_t b = 0; b < x->bins.count; b++) {
       const struct page_lane_bin *bin = &x->lane[i].bin[b];
       if (!bin->busy_ns && !bin->count) continue;
-      page_put(to, column[0], (int64_t)i);
-      page_put(to, column[1], b);
-      page_put(to, column[2], (int64_t)bin->busy_ns);
-      page_put(to, column[3], (int64_t)bin->count);
+      int64_t *row = page_row(&rows);
+      row[0] = (int64_t)i, row[1] = b;
+      row[2] = (int64_t)bin->busy_ns, row[3] = (int64_t)bin->count;
     }
+  page_rows_end(&rows);
 }
 
 void page_lanes_free(page_lanes *x)
