@@ -175,6 +175,26 @@ static weir_status watch_reaching(wr_big_blocks *all)
   return wr_db_each(all->events->db, sql, take_reaching, all);
 }
 
+static weir_status take_making(void *context, sqlite3_stmt *q)
+{
+  const wr_big_blocks *all = context;
+  size_t at = wr_events_template(all->events, sqlite3_column_int64(q, 0));
+  if (at != SIZE_MAX) all->state->watched[at] = 0;
+  return WEIR_OK;
+}
+
+/* Calls that make, change or end graphs run nothing: what they are of may be used when it is launched. */
+static weir_status ignore_making(wr_big_blocks *all)
+{
+  char sql[256];
+  (void)snprintf(sql, sizeof(sql),
+                 "SELECT t.id FROM main.template t JOIN main.api a ON a.id = t.api"
+                 " WHERE t.kind = %d AND (a.name GLOB 'cu*Graph*' OR a.name GLOB 'cu*Capture*')"
+                 " AND a.name NOT GLOB '*Launch*'",
+                 WEIR_EV_CALL);
+  return wr_db_each(all->events->db, sql, take_making, all);
+}
+
 /* *known: false: something besides calls ends blocks. */
 static weir_status watch_templates(wr_big_blocks *all, bool *known)
 {
@@ -191,6 +211,7 @@ static weir_status watch_templates(wr_big_blocks *all, bool *known)
     *known &= t->kind != WEIR_EV_RESET;
   }
   weir_status st = watch_reaching(all);
+  if (!st) st = ignore_making(all);
   if (st || !wr_schema_graph_memory(events->db)) return st;
   st = wr_db_number(events->db, "SELECT EXISTS(SELECT 1 FROM main.graph_work WHERE pointer <> 0)",
                     &graphs);

@@ -67,12 +67,20 @@ static bool is_wanted(wr_case *c, const wr_big_block *b, int64_t percent)
   return (double)level_of(c, b) >= (double)b->peak * 0.01 * (double)percent;
 }
 
+enum { HANDED_OVER = 2 /* launches that are handed a block, from which on all that use it are */ };
+
+/* Of all launches meanwhile it is known what they are handed, and the program does hand the block
+ * over to kernels: they may reach it by a pointer in device memory alone. */
+static bool is_handed_to_none(const wr_big_block *b)
+{
+  return b->handed >= HANDED_OVER && !b->reached && b->longest.launches == b->longest.strange;
+}
+
 /* One of the launches meanwhile may use it. Those that are known to be handed other memory may only
  * where the program does not hand it over: then it is in no set, or in that of its first launch; or
  * where they are handed a texture or a tensor map of it. */
 static bool is_unsure(const wr_big_block *b)
 {
-  enum { HANDED_OVER = 2 };
   bool seen = b->handed >= HANDED_OVER && !b->reached;
   return b->longest.launches || (b->longest.others && !seen);
 }
@@ -88,7 +96,7 @@ void wr_judge_idle_object(wr_case *c)
   for (size_t i = 0; i < count; i++) {
     const wr_big_block *b = big[i];
     bool unsure = is_unsure(b);
-    bool large = (int64_t)b->bytes >= bytes_unsure &&
+    bool large = ((int64_t)b->bytes >= bytes_unsure || is_handed_to_none(b)) &&
                  (double)b->bytes >= (double)b->peak * 0.01 * (double)percent_unsure;
     if (!is_idle(c, b, limit.share) || (int64_t)b->longest.operations < operations) continue;
     if (unsure && (b->longest.upload || !large)) continue;

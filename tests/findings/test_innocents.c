@@ -31,7 +31,7 @@ static const struct innocent {
     {"used-by-kernels", NULL, NULL},
     {"handed-no-more", "premature-wait", "idle-object"},
     {"handed-then-freed", "premature-wait", NULL},
-    {"used-by-table", "premature-wait", NULL},
+    {"used-by-table", "premature-wait, idle-object", NULL},
     {"used-by-texture", "premature-wait", NULL},
     {"copied-then-read", "hidden-wait, blocking-copy, premature-wait", NULL},
     {"idle-below-the-peak", "hidden-wait", NULL},
