@@ -12,6 +12,10 @@
 WITH queued AS MATERIALIZED (
   SELECT t.process, sum(u.calls) AS launches FROM template_use u CROSS JOIN template t ON t.id = u.template
   WHERE t.kind = $LAUNCH GROUP BY t.process),
+handed AS MATERIALIZED ( -- blocks that kernels are handed
+  SELECT DISTINCT b.alloc FROM (SELECT DISTINCT to_alloc FROM whole_copy) w CROSS JOIN block b ON b.alloc = w.to_alloc
+  WHERE EXISTS (SELECT 1 FROM access_word x WHERE x.process = b.process
+                AND x.address BETWEEN b.pointer AND b.pointer + b.bytes - 1)),
 step AS (
   SELECT w.event, t.process, w.template, w.duration, w.bytes, w.to_alloc,
          ifnull((SELECT sum(d."end" - d.start) FROM device_work d WHERE d.event = w.event), 0) AS worked,
@@ -19,5 +23,5 @@ step AS (
   FROM whole_copy w CROSS JOIN template t ON t.id = w.template
   WINDOW same AS (PARTITION BY t.process, t.stack, w.to_alloc, w.from_alloc))
 SELECT event, template, max(duration, worked) AS cost_ns, worked AS saving_ns, bytes, to_alloc AS related, 0 AS related_saving_ns
-FROM step s WHERE times >= :min_times AND copied_out * 2 < times
+FROM step s WHERE times >= :min_times AND (copied_out * 2 < times OR to_alloc IN (SELECT alloc FROM handed))
   AND EXISTS (SELECT 1 FROM queued q WHERE q.process = s.process AND q.launches <= s.times * :launches)
