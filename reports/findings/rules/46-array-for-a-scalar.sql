@@ -9,7 +9,8 @@
 -- threshold: pageable 10 bytes a ns
 -- rows: brief_result
 -- calls: t.kind = $COPY AND t.copy = $D2H
--- fix: Copy what the host looks at alone: the element, or the sum that a kernel makes of the others.
+-- fix: Copy what the host looks at alone: the element, or the sum that a kernel makes of the others; and where it looks in
+--      some steps only, copy in these.
 WITH brief AS MATERIALIZED (
   SELECT b.event, b.template, b.duration, b.bytes, t.mem, count(*) OVER (PARTITION BY b.template) AS times
   FROM brief_result b CROSS JOIN template t ON t.id = b.template)
