@@ -328,6 +328,7 @@ struct CUstream_st {
   pthread_cond_t work;        /* the worker waits */
   pthread_cond_t progress;    /* hosts and other workers wait */
   uint32_t waiters;           /* of progress */
+  uint64_t awaited;           /* the least number that one of them waits for */
   struct sim_op *head, *tail; /* queue */
   struct sim_op *running;     /* taken from the queue */
   bool worker;                /* has a thread */

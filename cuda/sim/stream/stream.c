@@ -181,9 +181,11 @@ static void wait_ticket(CUstream s, uint64_t seq)
 {
   if (sim_is_done(s, seq)) return;
   pthread_mutex_lock(&s->lock);
-  s->waiters++;
-  while (!sim_is_done(s, seq))
+  if (!s->waiters++) s->awaited = seq;
+  while (!sim_is_done(s, seq)) {
+    if (seq < s->awaited) s->awaited = seq;
     pthread_cond_wait(&s->progress, &s->lock);
+  }
   s->waiters--;
   pthread_mutex_unlock(&s->lock);
 }
@@ -196,7 +198,9 @@ static void run_stream_op(CUstream s, struct sim_op *op)
 static void finish_task(CUstream s, uint64_t seq) /* stream.lock held */
 {
   atomic_store_explicit(&s->done, seq, memory_order_release);
-  if (s->waiters) pthread_cond_broadcast(&s->progress);
+  if (!s->waiters || seq < s->awaited) return;
+  s->awaited = UINT64_MAX; /* who goes on waiting names its own again */
+  pthread_cond_broadcast(&s->progress);
 }
 
 static void *run_stream(void *argument)
