@@ -672,6 +672,7 @@ uint64_t sim_card_kernel_ns(void);          /* a kernel takes this long at least
 uint64_t sim_card_fill_ns(size_t bytes);    /* and a memset */
 void sim_wait_until(uint64_t monotonic_ns); /* never less */
 void sim_spend_slow(enum sim_cost what, size_t bytes);
+void sim_spend_since(enum sim_cost what, size_t bytes, uint64_t monotonic_ns); /* from then on */
 /* The caller takes the time that it costs. */
 static inline void sim_spend(enum sim_cost what, size_t bytes)
 {

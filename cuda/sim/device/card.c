@@ -102,14 +102,19 @@ void sim_wait_until(uint64_t ns)
     ;
 }
 
-void sim_spend_slow(enum sim_cost what, size_t bytes)
+void sim_spend_since(enum sim_cost what, size_t bytes, uint64_t since)
 {
   const struct card *c = atomic_load(&the_card);
   if (!c) return;
   uint64_t ns = c->host_ns[what];
   if (what == SIM_COST_PIN || what == SIM_COST_UNPIN)
     ns = (uint64_t)((double)ns * (double)bytes / (double)MIB);
-  sim_wait_until(sim_now_ns() + ns);
+  sim_wait_until(since + ns);
+}
+
+void sim_spend_slow(enum sim_cost what, size_t bytes)
+{
+  sim_spend_since(what, bytes, sim_now_ns());
 }
 
 uint64_t sim_card_kernel_ns(void)
