@@ -324,6 +324,7 @@ struct CUstream_st {
   uint64_t legacy_seen;       /* last legacy ticket it waits for; context.lock */
   _Atomic uint64_t queued;    /* last number given; written under context.lock */
   _Atomic uint64_t done;      /* last number finished; written under lock */
+  _Atomic uint64_t appended;  /* last number that went into the queue; written under lock */
   pthread_mutex_t lock;       /* below: */
   pthread_cond_t work;        /* the worker waits */
   pthread_cond_t progress;    /* hosts and other workers wait */

@@ -12,6 +12,7 @@
  * per-thread default stream is an ordinary blocking stream. */
 #include "cuda/sim/internal.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,8 +178,32 @@ static CUresult implicit_deps(CUstream s, struct sim_op *op)
 
 /* ---- the worker ------------------------------------------------------------------------------ */
 
+#define LOOK_NS    200000     /* before a thread sleeps */
+#define LOST_NS    500000     /* between two looks: it had no processor */
+#define CROWDED_NS 1000000000 /* in which then no thread looks */
+
+static _Atomic uint64_t crowded_until; /* a thread that looked has lost its processor to another */
+
+/* With a card's costs: to wake a thread takes longer than a device takes to begin with what is queued, and than a host that looks
+ * takes to see that work is done. Returns once the number is `value` or more, or after a while. Where there are more
+ * threads than processors, who looks takes them from who works. */
+static void look_for(_Atomic uint64_t *number, uint64_t value)
+{
+  if (!atomic_load_explicit(&sim_has_card, memory_order_relaxed)) return;
+  uint64_t last = sim_now_ns(), end = last + LOOK_NS;
+  if (last < atomic_load_explicit(&crowded_until, memory_order_relaxed)) return;
+  while (atomic_load_explicit(number, memory_order_acquire) < value && last < end) {
+    (void)sched_yield();
+    uint64_t now = sim_now_ns();
+    if (now - last > LOST_NS) atomic_store(&crowded_until, now + CROWDED_NS);
+    last = now;
+  }
+}
+
 static void wait_ticket(CUstream s, uint64_t seq)
 {
+  if (sim_is_done(s, seq)) return;
+  look_for(&s->done, seq);
   if (sim_is_done(s, seq)) return;
   pthread_mutex_lock(&s->lock);
   if (!s->waiters++) s->awaited = seq;
@@ -210,6 +235,11 @@ static void *run_stream(void *argument)
   sim_guard_stack();
   pthread_mutex_lock(&s->lock);
   for (;;) {
+    if (!s->head && !s->closing) {
+      pthread_mutex_unlock(&s->lock);
+      look_for(&s->appended, atomic_load(&s->done) + 1);
+      pthread_mutex_lock(&s->lock);
+    }
     while (!s->head || atomic_load(&s->done) + 1 != s->head->seq) {
       if (!s->head && s->closing) goto end;
       pthread_cond_wait(&s->work, &s->lock);
@@ -277,6 +307,7 @@ static void append(CUstream s, struct sim_op *first, struct sim_op *last)
   else
     s->head = first;
   s->tail = last;
+  atomic_store_explicit(&s->appended, last->seq, memory_order_release);
   pthread_cond_signal(&s->work);
   pthread_mutex_unlock(&s->lock);
 }
