@@ -6,5 +6,6 @@
 -- often: 4
 -- mostly: 90
 -- needs: wait_detail
+-- threshold: clock 20 ns a call, what measuring it adds
 -- fix: Remove the call: nothing was queued in its scope since the wait that is named with it, which must stay.
 -- judge: redundant-wait

@@ -4,7 +4,7 @@
 -- severity: low
 -- certainty: likely
 -- threshold: min_times 64 times by one thread
--- threshold: clock 20 ns a call, what measuring it adds
+-- threshold: clock 15 ns a call, what measuring it adds
 -- rows: device_turn
 -- fix: Group the work by device: make each current once a step, then launch, copy and record all that is for it.
 WITH turn AS MATERIALIZED (
