@@ -101,8 +101,19 @@ const wr_call_row *wr_case_call(wr_case *c, int64_t event)
   return &c->call;
 }
 
+int64_t wr_case_idle(wr_case *c, const wr_call_row *call)
+{
+  wr_idle *idle = &c->finders->idle;
+  if (!c->status) c->status = wr_idle_read(idle, c->db);
+  if (c->status) return 0;
+  const wr_common *t = call->common;
+  int device = t->own_device < 0 ? t->device : t->own_device;
+  return wr_idle_around(idle, device, wr_sum(call->start, call->duration));
+}
+
 void wr_finders_close(wr_finders *f)
 {
+  wr_idle_close(&f->idle);
   wr_waits_close(&f->waits);
   hash_map_free(&f->weirs);
   if (f->calls_open) (void)wr_rows_close(&f->calls);

@@ -15,6 +15,7 @@
 #include "reports/events/rows.h"
 #include "reports/findings/big_blocks.h"
 #include "reports/findings/facts.h"
+#include "reports/findings/idle_at.h"
 #include "reports/findings/rule.h"
 #include "reports/findings/wait_at.h"
 
@@ -39,6 +40,7 @@ typedef struct wr_call_row {
 typedef struct wr_finders {
   wr_waits waits;
   wr_row_walk calls;
+  wr_idle idle;
   bool calls_open;
   hash_map weirs;   /* functions of the engine's, by their numbers in the trace */
   bool weirs_known; /* or there is no call of one */
@@ -125,6 +127,10 @@ static inline unsigned wr_case_wait_bits(wr_case *c, int64_t event)
 /* The next row, by id, of which those bits of the mask are set, valid until the next one; NULL:
  * that was the last one. */
 const wr_wait_row *wr_case_next_wait(wr_case *c, unsigned mask, unsigned bits);
+
+/* ns that the device of a call's context did nothing, around the end of the call; 0: it worked then, or that is not
+ * known. */
+int64_t wr_case_idle(wr_case *c, const wr_call_row *call);
 
 /* The call of that number, valid until the next one: 0.15 us. NULL: there is none. */
 const wr_call_row *wr_case_call(wr_case *c, int64_t event);

@@ -154,6 +154,15 @@ static uint32_t *count_far(wr_case *c, int64_t max_gap, const hash_map *timed)
   return far;
 }
 
+/* What the run gains without the wait: where it is known when the device worked, at least the time that this does nothing
+ * from the end of what is waited for to the begin of what is queued after the wait. */
+static int64_t gain_without(wr_case *c, const wr_fact_wait_ahead *a)
+{
+  const wr_call_row *e = wr_case_call(c, a->event);
+  int64_t idle = e ? wr_least(wr_case_idle(c, e), e->duration) : 0;
+  return idle > a->gain ? idle : a->gain;
+}
+
 /* 14: The host queues more after it. */
 void wr_judge_premature_wait(wr_case *c)
 {
@@ -170,7 +179,7 @@ void wr_judge_premature_wait(wr_case *c)
                  &(wr_found){.event = a->event,
                              .template = a->template,
                              .cost = a->duration,
-                             .saving = a->gain,
+                             .saving = gain_without(c, a),
                              .certainty = near ? how_sure(c, a->event, a->shared) : WR_POSSIBLE});
   }
   hash_map_free(&timed);
@@ -283,9 +292,10 @@ static int64_t without_one_of(int64_t ns, int64_t every)
 
 static void find_number(wr_case *c, const wr_fact_scalar_step *s)
 {
-  int64_t every = wr_case_limit(c, "every"), most = wr_sum(s->gap, wr_case_limit(c, "latency"));
-  const wr_call_row *e = s->wait ? wr_case_call(c, s->event) : NULL;
-  int64_t waited = e ? wr_least(wr_sum(s->duration, -e->duration), most) : 0;
+  int64_t every = wr_case_limit(c, "every"), latency = wr_case_limit(c, "latency");
+  const wr_call_row *e = wr_case_call(c, s->wait ? s->wait : s->event);
+  int64_t idle = e && s->gap ? wr_case_idle(c, e) : 0, own = e && s->wait ? e->duration : 0;
+  int64_t most = wr_sum(idle > s->gap ? idle : s->gap, latency), waited = wr_least(own, most);
   wr_case_find(c, &(wr_found){.event = s->event,
                               .template = s->template,
                               .cost = s->duration,
