@@ -152,11 +152,11 @@ static void count_bounces(wr_case *c, hash_map *at)
   }
 }
 
-/* What it takes: of one that returns before it is made, what the link does. */
-static int64_t time_of_copy(const wr_call_row *e, int64_t link)
+/* What the run gains without it: of one that returns before it is made, what the link takes, since a call that queues the
+ * copy on the device comes in its place. */
+static int64_t gain_of_copy(const wr_call_row *e, int64_t link)
 {
-  int64_t own = e->common->flags & WEIR_EVF_ASYNC ? wr_over(e->bytes, link) : 0;
-  return own > e->duration ? own : e->duration;
+  return e->common->flags & WEIR_EVF_ASYNC ? wr_over(e->bytes, link) : e->duration;
 }
 
 /* Of hashed copies it is known what came back, which the SELECT looks at. */
@@ -179,12 +179,12 @@ void wr_judge_through_the_host(wr_case *c)
     int64_t times = (int64_t)(*place >> 32), brief = (int64_t)(*place & UINT32_MAX);
     if (times < (back.bytes < large ? small_times : min_times)) continue;
     const wr_wait_row *w = wr_case_wait(c, s->event);
-    int64_t takes = time_of_copy(&back, link);
-    int64_t own = w && w->pending ? wr_over(back.bytes, slowest) : takes;
+    int64_t gain = gain_of_copy(&back, link), takes = gain > back.duration ? gain : back.duration;
+    int64_t own = w && w->pending ? wr_over(back.bytes, slowest) : gain;
     wr_case_find(c, &(wr_found){.event = s->event,
                                 .template = back.common->id,
                                 .cost = takes,
-                                .saving = wr_least(takes, own),
+                                .saving = wr_least(gain, own),
                                 .bytes = back.bytes,
                                 .related = s->earlier,
                                 .certainty = brief * 2 >= times ? WR_LIKELY : WR_POSSIBLE});

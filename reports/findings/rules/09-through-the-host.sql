@@ -35,6 +35,8 @@ bounce AS (
   SELECT p.event, p.earlier, p.template, p.bytes, w.pending, p.known, p.kept, sum(p.kept) OVER place AS times,
          sum(p.changed) OVER place AS changed,
          CASE WHEN t.flags & $ASYNC THEN max(e.duration, e.bytes / :link) ELSE e.duration END AS duration,
+         -- the copy that takes its place is asynchronous, too: that call takes as long
+         CASE WHEN t.flags & $ASYNC THEN e.bytes / :link ELSE e.duration END AS own_ns,
          -- the copy away may have waited for a kernel first: by itself it takes no longer than the one back
          CASE WHEN v.pending THEN min(o.duration, e.duration) ELSE o.duration END AS away_ns,
          sum(p.kept AND e.start - o.start - o.duration - ifnull(b.ns, 0) <= :max_gap
@@ -45,7 +47,7 @@ bounce AS (
   LEFT JOIN meanwhile b ON b.event = p.event
   WINDOW place AS (PARTITION BY t.process, t.stack))
 SELECT event, template, duration + known * away_ns AS cost_ns, bytes AS bytes,
-       CASE WHEN pending AND NOT known THEN min(duration, bytes / :slowest) ELSE duration END + known * away_ns AS saving_ns,
+       CASE WHEN pending AND NOT known THEN min(own_ns, bytes / :slowest) ELSE own_ns END + known * away_ns AS saving_ns,
        earlier AS related, known * away_ns AS related_saving_ns,
        CASE WHEN known OR short * 2 >= times THEN 'likely' ELSE 'possible' END AS certainty
 FROM bounce
