@@ -26,7 +26,7 @@ shared AS MATERIALIZED ( -- what kernels write, the host may read without a copy
 often AS (
   SELECT *, count(*) OVER (PARTITION BY thread, stack) AS storms, span * launches / total AS ns FROM brief)
 SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
-       (CASE WHEN waited <> 1 THEN launch_ns WHEN worked THEN max(ns - worked, launch_ns)
+       (CASE WHEN waited <> 1 THEN launch_ns WHEN worked THEN max(ns - max(worked, launches * :node), 0)
              WHEN span <= total * :short THEN max(ns - launches * :node, 0) ELSE launch_ns END)
          * (launches - 1) / launches AS saving_ns,
        CASE WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
