@@ -7,6 +7,7 @@
 -- threshold: min_share 10 percent of the copies of that place
 -- threshold: link 25 bytes a ns
 -- threshold: pageable 10 bytes a ns
+-- threshold: latency 5000 ns that a copy of a few bytes takes of the device
 -- rows: brief_result
 -- calls: t.kind = $COPY AND t.copy = $D2H
 -- fix: Copy what the host looks at alone: the element, or the sum that a kernel makes of the others; and where it looks in
@@ -15,6 +16,7 @@ WITH brief AS MATERIALIZED (
   SELECT b.event, b.template, b.duration, b.bytes, t.mem, count(*) OVER (PARTITION BY b.template) AS times
   FROM brief_result b CROSS JOIN template t ON t.id = b.template)
 SELECT b.event, b.template, b.duration AS cost_ns, b.bytes,
-       min(b.duration, b.bytes / CASE b.mem WHEN $PAGEABLE THEN :pageable ELSE :link END) AS saving_ns
+       min(b.duration, ifnull((SELECT max(sum(d."end" - d.start) - :latency, 0) FROM device_work d WHERE d.event = b.event),
+                              b.bytes / CASE b.mem WHEN $PAGEABLE THEN :pageable ELSE :link END)) AS saving_ns
 FROM brief b CROSS JOIN template_use u ON u.template = b.template
 WHERE b.times >= :min_times AND b.times * 100 >= u.calls * :min_share
