@@ -33,6 +33,7 @@ typedef struct saving {
 static const saving savings[] = {
 #define SAVING(work, rule, rounds, link, option, devices)                                          \
   {"saving-" #work, #work, rule, #rounds, link, option, #devices},
+#define UNMEASURED(work, rule)
 #include "tools/bench/savings.def"
 };
 
@@ -226,6 +227,7 @@ static void measure_busy(measured *m, const row *r)
 const row rows_findings[] = {
 #define SAVING(work, rule, ...)                                                                    \
   AT_MOST("saving-" #work, "saving of " #work, "% off", 25, measure_saving, NULL, NULL),
+#define UNMEASURED(work, rule)
 #include "tools/bench/savings.def"
     AT_LEAST("savings", "savings within 25 %", "%", 80, measure_quiet, NULL, NULL),
     AT_LEAST("savings-busy", "the same next to three loops", "%", 80, measure_busy, NULL, NULL),
