@@ -179,7 +179,7 @@ static weir_status take_making(void *context, sqlite3_stmt *q)
 {
   const wr_big_blocks *all = context;
   size_t at = wr_events_template(all->events, sqlite3_column_int64(q, 0));
-  if (at != SIZE_MAX) all->state->watched[at] = 0;
+  if (at != SIZE_MAX) all->state->watched[at] = (big_call){0};
   return WEIR_OK;
 }
 
