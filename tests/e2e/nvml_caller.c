@@ -1,7 +1,8 @@
 /* nvml_caller.c: 64 MiB come and go on a device of which NVML says what this program says.
  *
- * What the stand-in for NVML (nvml.c) is to say is written to the file WEIR_TEST_NVML; that it was
- * asked is read from the FIFO WEIR_TEST_NVML_SAID. So all of it is in order, whatever the speed. */
+ * What the stand-in for NVML (nvml.c) is to say is written to the file WEIR_TEST_NVML, in which the
+ * test has put what it says before main(); that it was asked is read from the FIFO
+ * WEIR_TEST_NVML_SAID. So all of it is in order, whatever the speed. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -190,9 +190,12 @@ END_TEST
   "WEIR_TEST_NVML=$PWD/answer WEIR_TEST_NVML_SAID=$PWD/said "                                      \
   "LD_LIBRARY_PATH=$BUILD/lib/sim:$BUILD/tests/e2e/nvml WEIR_SIM_DEVICES=1 "
 
-/* 300 MiB were in use, then 64 more by the program, then 20 more by another. */
+/* What NVML is to say stands there before the program starts: it is asked once whether it can be used,
+ * as soon as the program has a spool, which is before its main(). 300 MiB were in use, then 64 more
+ * by the program, then 20 more by another. */
 START_TEST(what_nvml_says_is_held_against_what_the_trace_knows)
 {
+  sh_status(0, "echo 0 10 0 1073741824 5242880 314572800 99999999 7340032 >answer");
   sh_status(0, NVML_RUN "$WEIR run --force -o t.db --stacks=8 -- $BUILD/tests/e2e/nvml_caller");
   ck_assert_int_eq(ask("t.db", "select count(distinct device) from device_usage"), 1);
   ck_assert_int_eq(ask("t.db", "select used_bytes / 1048576 from device_usage order by id"), 300);
