@@ -128,7 +128,7 @@ fi
 if wanted training; then
   run=$scratch/training
   status=0
-  timeout 600 "$out/bin/weir" run --sim=1 --python --stacks=64 -o "$run.db" -- "$python" "$here/training.py" >"$run.out" 2>"$run.err" || status=$?
+  timeout 600 "$out/bin/weir" run --sim=1 --stacks=64 -o "$run.db" -- "$python" "$here/training.py" >"$run.out" 2>"$run.err" || status=$?
   [ $status != 0 ] || "$python" "$here/training.py" check "$run.db" "$out/bin/weir" >"$run.said" 2>&1 || status=$?
   check "training: $(tail -n 1 "$run.said")" $status
 fi
@@ -137,7 +137,7 @@ fi
 placed() { # PEER
   run=$scratch/places-$1
   status=0
-  timeout 600 "$out/bin/weir" run --sim=1 --python -o "$run.db" -- "$python" "$here/places.py" "$1" >"$run.out" 2>"$run.err" || status=$?
+  timeout 600 "$out/bin/weir" run --sim=1 -o "$run.db" -- "$python" "$here/places.py" "$1" >"$run.out" 2>"$run.err" || status=$?
   [ $status != 0 ] || "$python" "$here/places.py" check "$1" "$run.db" "$out/bin/weir" >"$run.said" 2>&1 || status=$?
   check "places: $(tail -n 1 "$run.said")" $status
 }
