@@ -1,5 +1,6 @@
 /* judge_leaks.c: the judge (judge.h) of memory that is never freed, by the rows of blocks in the
- * trace. They are walked twice, so that nothing is kept of each. */
+ * trace. Where many are, they are walked twice, so that little is kept of each. */
+#include <stdlib.h>
 #include "core/trace/event.h"
 #include "reports/findings/judge.h"
 #include "reports/import/lifetime.h"
@@ -10,9 +11,11 @@ typedef struct leaks {
                       run in which some were allocated */
   int64_t last;    /* event */
   int64_t first;   /* row of a block that is one; 0 not known */
+  int64_t *event;  /* owned: allocations of the first KEPT blocks that are one */
+  size_t found;    /* blocks */
 } leaks;
 
-enum { EIGHTHS = 8, ROWS_AT_ONCE = 256 };
+enum { EIGHTHS = 8, ROWS_AT_ONCE = 256, KEPT = 1 << 14 };
 enum { BLOCK_ID, BLOCK_EVENT, BLOCK_HOW, BLOCK_COLUMNS };
 
 typedef void (*leak_fn)(wr_case *c, leaks *x, int64_t event, const wr_call_row *call);
@@ -60,6 +63,7 @@ static void count_leak(wr_case *c, leaks *x, int64_t event, const wr_call_row *c
 {
   uint64_t *at = leaks_at(c, x, call->common);
   unsigned eighth = (unsigned)(wr_times(event, EIGHTHS) / (x->last + 1)) % EIGHTHS;
+  if (x->found++ < KEPT) x->event[x->found - 1] = event;
   if (at) *at = ((*at >> EIGHTHS) + 1) << EIGHTHS | (*at & 255) | 1U << eighth;
 }
 
@@ -75,6 +79,18 @@ static void find_leak(wr_case *c, leaks *x, int64_t event, const wr_call_row *ca
                               .certainty = !many   ? WR_POSSIBLE
                                            : grows ? WR_CERTAIN
                                                    : WR_LIKELY});
+}
+
+static void find_leaks(wr_case *c, leaks *x)
+{
+  if (x->found > KEPT) {
+    each_leak(c, x, find_leak);
+    return;
+  }
+  for (size_t i = 0; i < x->found && !c->status; i++) {
+    const wr_call_row *call = wr_case_call(c, x->event[i]);
+    if (call) find_leak(c, x, x->event[i], call);
+  }
 }
 
 static weir_status take_exited(void *context, sqlite3_stmt *q)
@@ -97,8 +113,10 @@ void wr_judge_leak(wr_case *c)
   if (!c->status)
     c->status =
         wr_db_each(c->db, "SELECT id FROM main.process WHERE end_reason = 'exit'", take_exited, &x);
-  each_leak(c, &x, count_leak);
-  if (x.at.count) each_leak(c, &x, find_leak);
+  x.event = x.exited.count ? wr_case_array(c, KEPT, sizeof(*x.event)) : NULL;
+  if (x.event) each_leak(c, &x, count_leak);
+  find_leaks(c, &x);
+  free(x.event);
   hash_map_free(&x.exited);
   hash_map_free(&x.at);
 }
