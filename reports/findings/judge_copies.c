@@ -178,9 +178,9 @@ void wr_judge_through_the_host(wr_case *c)
     if (!find_bounce(c, s, &at, &back, &place)) continue;
     int64_t times = (int64_t)(*place >> 32), brief = (int64_t)(*place & UINT32_MAX);
     if (times < (back.bytes < large ? small_times : min_times)) continue;
-    const wr_wait_row *w = wr_case_wait(c, s->event);
+    bool waits = wr_case_wait_bits(c, s->event) & WR_WAIT_PENDING;
     int64_t gain = gain_of_copy(&back, link), takes = gain > back.duration ? gain : back.duration;
-    int64_t own = w && w->pending ? wr_over(back.bytes, slowest) : gain;
+    int64_t own = waits ? wr_over(back.bytes, slowest) : gain;
     wr_case_find(c, &(wr_found){.event = s->event,
                                 .template = back.common->id,
                                 .cost = takes,
