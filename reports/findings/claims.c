@@ -28,7 +28,7 @@ static weir_status no_memory(void)
   return weir_fail(WEIR_ENOMEM, "adding findings up: out of host memory");
 }
 
-static uint64_t capped_sum(uint64_t a, uint64_t b)
+static inline uint64_t capped_sum(uint64_t a, uint64_t b)
 {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -174,14 +174,19 @@ static void sort_claimed(wr_claimed *of, size_t count)
 }
 
 /* What few operations took beyond the others is in no saving. */
-static uint64_t piece_of(const wr_claim_group *g, const wr_claimed *c)
+static inline uint64_t piece_of(const wr_claim_group *g, uint64_t saving, uint64_t rest)
 {
-  const uint64_t whole = capped_sum(c->saving, c->rest);
-  return whole < g->least ? c->saving
-                          : (uint64_t)((double)c->saving / (double)whole * (double)g->median);
+  const uint64_t whole = capped_sum(saving, rest);
+  return whole < g->least ? saving : (uint64_t)((double)saving / (double)whole * (double)g->median);
 }
 
-static void count_operation(const claim_walk *w, const size_t finding[], size_t count)
+/* What of an event is to be added up has been, or nothing of it is. */
+static inline bool has_ended(const claim_walk *w)
+{
+  return !w->claims->claimed_count && !w->bytes;
+}
+
+static inline void count_operation(const claim_walk *w, const size_t finding[], size_t count)
 {
   if (w->end->overlaps && w->end->overlaps->any) wr_overlaps_add(w->end->overlaps, finding, count);
 }
@@ -190,7 +195,7 @@ static void count_operation(const claim_walk *w, const size_t finding[], size_t 
 static void end_event(claim_walk *w)
 {
   wr_claims *x = w->claims;
-  if (!x->claimed_count && !w->bytes) return;
+  if (has_ended(w)) return;
   w->end->moved_bytes = capped_sum(w->end->moved_bytes, w->bytes);
   if (x->claimed_count && w->start >= WR_NO_TIME) {
     w->start = x->no_time;
@@ -203,13 +208,14 @@ static void end_event(claim_walk *w)
     const wr_claim_group *g = &x->group[c->group];
     x->by[i] = g->finding;
     if (c->saving)
-      wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)w->start, piece_of(g, c));
+      wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)w->start,
+                   piece_of(g, c->saving, c->rest));
   }
   count_operation(w, x->by, x->claimed_count);
   x->claimed_count = w->bytes = 0;
 }
 
-static weir_status take_claim(claim_walk *w, const wr_claim *c, int64_t start)
+static inline weir_status take_claim(claim_walk *w, const wr_claim *c, int64_t start)
 {
   wr_claims *x = w->claims;
   if (!x->group[c->group].finding) return WEIR_OK;
@@ -226,16 +232,16 @@ static weir_status take_claim(claim_walk *w, const wr_claim *c, int64_t start)
 }
 
 /* An event's only claim, of an event that has come to pass. */
-static void take_alone(claim_walk *w, const wr_kept_claim *k, int64_t event, int64_t start)
+static inline void take_alone(claim_walk *w, const wr_kept_claim *k, int64_t event, int64_t start)
 {
   const wr_claim_group *g = &w->claims->group[k->group];
   if (!g->finding) return;
-  end_event(w);
+  if (!has_ended(w)) end_event(w);
   w->event = event, w->start = start;
   w->end->moved_bytes = capped_sum(w->end->moved_bytes, k->bytes);
   if (k->saving)
     wr_gains_add(w->end->gains, w->end->rank[g->finding], (uint64_t)start,
-                 piece_of(g, &(wr_claimed){k->saving, k->rest, k->group}));
+                 piece_of(g, k->saving, k->rest));
   count_operation(w, &g->finding, 1);
 }
 
