@@ -170,10 +170,14 @@ static uint32_t function_version(const python_layout *l, const uint8_t *frame, u
 {
   uint32_t version = 0;
   int64_t references = (int64_t)python_word((const uint8_t *)code, 0);
-  if (l->function >= 0 && references > 0)
-    memcpy(&version, (const void *)(python_word(frame, 0) + (unsigned)l->function), sizeof version);
+  uintptr_t function = python_word(frame, 0);
+  if (l->function >= 0 && function && references > 0)
+    memcpy(&version, (const void *)(function + (unsigned)l->function), sizeof version);
   return version;
 }
+
+/* Frames that python_chain() can have, and shims between them. */
+enum { LINKS_SIGNED = 2 * PYTHON_FRAMES_MOST };
 
 /* The frames as they lie, by loads. */
 static uint64_t sign_by_loads(const python_interpreter *in, const void *thread)
@@ -181,7 +185,7 @@ static uint64_t sign_by_loads(const python_interpreter *in, const void *thread)
   const python_layout *l = &in->at;
   uintptr_t at = innermost(in, thread, true);
   uint64_t sign = 1;
-  for (unsigned i = 0; at && i < PYTHON_FRAMES_MOST; i++) {
+  for (unsigned i = 0; at && i < LINKS_SIGNED; i++) {
     const uint8_t *frame = (const uint8_t *)at;
     bool shim = l->entry < 0 && frame[l->owner] >= OWNED_BY_C;
     uintptr_t code = shim ? 0 : python_word(frame, l->code) & ~UINT64_C(3);
@@ -189,6 +193,7 @@ static uint64_t sign_by_loads(const python_interpreter *in, const void *thread)
     at = python_word(frame, l->previous);
     sign = mix_word(sign, shim || (l->entry >= 0 && frame[l->entry]));
     if (!code) continue;
+    if (python_word((const uint8_t *)code, l->type) != (uintptr_t)in->code_type) return 0;
     uint64_t own = function_version(l, frame, code);
     if (!own) own = python_code_sign(in, code);
     if (!own) return 0;
