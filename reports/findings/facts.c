@@ -22,7 +22,8 @@ enum {
   MOST_EVENTS = 1 << 20, /* events that were waited for */
   LEAST_POLLS = 64,      /* in a row, that are a fact */
   NOT_READY = 600,       /* of a poll */
-  BATCH = 32             /* calls that are looked at together */
+  BATCH = 32,            /* calls that are looked at together */
+  AHEAD = 16             /* calls by which what they have in common is brought before it is read */
 };
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -376,20 +377,40 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   return st ? st : hold_call(p, c);
 }
 
-static weir_status take_batch(pass *p, const wr_event events[], int count)
+/* What the calls have in common is brought. */
+static inline void fetch_common(const pass *p, const wr_event *e)
+{
+  const wr_common *t = &p->f->common[e->at];
+  __builtin_prefetch(&t->what);
+  __builtin_prefetch(&t->calls);
+}
+
+/* Of what find_keys() has brought, the records. */
+static inline void fetch_records(const pass *p, const wr_fact_call *c)
+{
+  const uint32_t what = p->f->common[c->common].what;
+  if (what & (WR_ALLOCATES | WR_FREES)) wr_records_fetch_record(&p->blocks.block, c->key);
+  if (what & WR_IS_MOVE) wr_records_fetch_record(&p->moves.written, c->key);
+}
+
+/* `left`: events that are there, of which the first few are taken. */
+static weir_status take_batch(pass *p, const wr_event events[], size_t left)
 {
   wr_fact_call call[BATCH];
   weir_status st = WEIR_OK;
+  const size_t count = left < BATCH ? left : BATCH;
   int taken = 0;
-  for (int i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; i++) {
     const wr_event *e = &events[i];
     const wr_common *t = &p->f->common[e->at];
+    if (i + AHEAD < left) fetch_common(p, e + AHEAD);
     if (!(t->what & WR_TAKEN)) continue;
-    __builtin_prefetch(&t->calls);
     wr_fact_call *c = &call[taken++];
     read_call(c, e);
     find_keys(p, t, c);
   }
+  for (int i = 0; i < taken; i++)
+    fetch_records(p, &call[i]);
   for (int i = 0; !st && i < taken; i++)
     st = take_call(p, &call[i]);
   return st;
@@ -400,7 +421,7 @@ weir_status wr_facts_take(void *context, const wr_event events[], size_t count)
 {
   weir_status st = WEIR_OK;
   for (size_t at = 0; !st && at < count; at += BATCH)
-    st = take_batch(context, &events[at], count - at < BATCH ? (int)(count - at) : BATCH);
+    st = take_batch(context, &events[at], count - at);
   return st;
 }
 

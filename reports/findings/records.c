@@ -20,6 +20,7 @@ static void number_records(wr_records *x, size_t size)
 bool wr_records_grow(wr_records *x, size_t size)
 {
   if (!wr_grow(&x->record, &x->capacity, x->count + 1, size)) return false;
+  x->size = size;
   if (x->count * 2 < x->mask) return true;
   size_t slots = x->mask ? (x->mask + 1) * GROWTH : FIRST_SLOTS;
   if (slots > MOST_SLOTS) slots = MOST_SLOTS;

@@ -19,6 +19,7 @@ typedef struct wr_records {
   size_t mask;    /* slots - 1, 0 while there are none */
   size_t count, capacity;
   void *record; /* owned */
+  size_t size;  /* of one; 0: there was none yet */
 } wr_records;
 
 /* Out of line: more slots, or a larger array. False: out of memory. */
@@ -55,6 +56,16 @@ static inline uint32_t *wr_records_slot(const wr_records *x, uint64_t key, size_
 static inline void wr_records_fetch(const wr_records *x, uint64_t key)
 {
   if (x->mask) __builtin_prefetch(&x->slot[(size_t)key & x->mask]);
+}
+
+/* The same of the record, once the slot is there. */
+static inline void wr_records_fetch_record(const wr_records *x, uint64_t key)
+{
+  if (!x->count) return;
+  uint32_t slot = x->slot[(size_t)key & x->mask];
+  const char *record = wr_records_at(x, slot & (WR_RECORDS_MOST - 1), x->size);
+  __builtin_prefetch(record, 1);
+  __builtin_prefetch(record + x->size - 1, 1);
 }
 
 /* NULL: none has the key. What it returns is there until a record is added. */

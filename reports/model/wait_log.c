@@ -494,12 +494,17 @@ static inline weir_status take_call(wr_wait_pass *w, const wr_event *e, template
   return wr_queues_take(w->queues, c);
 }
 
+enum {
+  AHEAD = 8 /* events by which what is known of their templates is brought before it is read */
+};
+
 weir_status wr_wait_take_some(void *pass, const wr_event events[], size_t count)
 {
   wr_wait_pass *w = pass;
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < count; i++) {
     template_call *t = &w->calls[events[i].at];
+    if (i + AHEAD < count) __builtin_prefetch(&w->calls[events[i + AHEAD].at]);
     if (t->way != WAY_NONE) s = take_call(w, &events[i], t);
   }
   return s;
