@@ -16,7 +16,8 @@
 #include "reports/import/event_columns.h"
 #include "reports/import/schema.h"
 
-enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
+enum { WR_COLUMNS = 16 }; /* of the widest number row, which is graph_work's */
+_Static_assert(WR_TEMPLATE_COLUMNS <= (int)WR_COLUMNS, "a template is a row");
 
 #define WR_BATCH_EVENTS 16384 /* events a transaction */
 
@@ -42,7 +43,7 @@ enum { WR_COLUMNS = WR_TEMPLATE_COLUMNS }; /* of the widest number row */
   X(ACCESS_WORD, 3, "access_word", false)                                                          \
   X(TEMPLATE_ACCESS, 2, "template_access", false)                                                  \
   X(GRAPH_NODE, 15, "graph_node", false)                                                           \
-  X(GRAPH_WORK, 14, "graph_work", false)                                                           \
+  X(GRAPH_WORK, 16, "graph_work", false)                                                           \
   X(GRAPH_LAUNCH, 3, "graph_launch", false)                                                        \
   X(WAIT_DETAIL, 11, "wait_detail", false)                                                         \
   X(WAIT_TIME, 5, "wait_time", false)                                                              \

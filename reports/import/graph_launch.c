@@ -8,17 +8,26 @@
 #include "reports/import/graph.h"
 
 /* CUgraphNodeType */
-enum { NODE_GRAPH = 4, NODE_EMPTY = 5, NODE_ALLOC = 10, NODE_FREE = 11 };
+enum {
+  NODE_COPY = 1,
+  NODE_MEMSET = 2,
+  NODE_GRAPH = 4,
+  NODE_EMPTY = 5,
+  NODE_ALLOC = 10,
+  NODE_FREE = 11
+};
 
 enum { KEY_COLUMNS = 10, KEY_DEVICE = 6, KEY_SRC_DEVICE = 7, KEY_ACCESS = 9, MOST_ROWS = 65536 };
 
-enum { WORK_COUNT = 11, WORK_POINTER, WORK_ACCESS /* columns of graph_work behind the key's */ };
+/* Columns of graph_work behind the key's. */
+enum { WORK_COUNT = 11, WORK_POINTER, WORK_ACCESS, WORK_TARGET, WORK_SOURCE };
 
 /* Type, kernel, bytes, copy, mem, src_mem, device, src_device (-1: none), conditional, access set (0:
  * not known). */
 typedef struct work_key {
   int64_t v[KEY_COLUMNS];
-  int64_t pointer, node; /* of nodes that allocate and free: each is its own; else 0 */
+  int64_t pointer, node;  /* of nodes that allocate and free: each is its own; else 0 */
+  int64_t target, source; /* addresses of a copy; target: of a memset; else 0 */
 } work_key;
 
 typedef struct exec_node {
@@ -61,6 +70,7 @@ static weir_status find_key(pass *p, const work_key *key, uint32_t *out)
   for (int i = 0; i < KEY_COLUMNS; i++)
     hash = hash_mix(hash, (uint64_t)key->v[i]);
   hash = hash_mix(hash_mix(hash, (uint64_t)key->pointer), (uint64_t)key->node);
+  hash = hash_mix(hash_mix(hash, (uint64_t)key->target), (uint64_t)key->source);
   for (;; hash++) {
     uint64_t *at = hash_map_place(&p->keys, hash, &added);
     if (!at) return wr_db_out_of_memory(p->db);
@@ -81,13 +91,15 @@ static bool is_memory(int64_t type)
 }
 
 /* Columns of p->nodes: node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,
- * conditional, access. Kernels are counted by their handle, whatever their grid. */
+ * conditional, access, b. Kernels are counted by their handle, whatever their grid. */
 static weir_status read_node(pass *p, exec_node *out)
 {
   sqlite3_stmt *q = p->nodes;
-  work_key k = {{sqlite3_column_int64(q, 2)}, 0, 0};
+  work_key k = {.v = {sqlite3_column_int64(q, 2)}};
   bool kernel = k.v[0] == 0, memory = is_memory(k.v[0]);
   if (memory) k.pointer = sqlite3_column_int64(q, 3), k.node = sqlite3_column_int64(q, 0);
+  if (k.v[0] == NODE_COPY || k.v[0] == NODE_MEMSET) k.target = sqlite3_column_int64(q, 3);
+  if (k.v[0] == NODE_COPY) k.source = sqlite3_column_int64(q, 12);
   if (kernel) k.v[1] = sqlite3_column_int64(q, 3);
   if (!kernel) k.v[2] = sqlite3_column_int64(q, 4);
   for (int i = 3; i < KEY_COLUMNS; i++) {
@@ -256,6 +268,9 @@ static weir_status add_content(pass *p, size_t used)
     row->v[WORK_COUNT] = p->times[p->used[i]];
     row->v[WORK_POINTER] = k->pointer;
     row->v[WORK_ACCESS] = k->v[KEY_ACCESS];
+    row->v[WORK_TARGET] = k->target, row->v[WORK_SOURCE] = k->source;
+    if (!k->target) row->nulls |= 1u << WORK_TARGET;
+    if (!k->source) row->nulls |= 1u << WORK_SOURCE;
     if (!is_memory(k->v[0])) row->nulls |= 1u << WORK_POINTER;
     if (!k->v[KEY_ACCESS]) row->nulls |= 1u << WORK_ACCESS;
     if (k->v[KEY_DEVICE] < 0) row->nulls |= 1u << (2 + KEY_DEVICE);
@@ -372,7 +387,7 @@ weir_status wr_graph_launches(wr_batch *batch)
   st = wr_db_prepare(
       p.db,
       "SELECT node, parent, type, a, bytes, copy, mem, src_mem, device, src_device,"
-      " conditional, ifnull(access, 0) FROM graph_node WHERE change = ? ORDER BY position",
+      " conditional, ifnull(access, 0), b FROM graph_node WHERE change = ? ORDER BY position",
       &p.nodes);
   if (!st) st = wr_db_each(p.db, IN_ORDER, take_launch_row, &p);
   close_pass(&p);

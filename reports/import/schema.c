@@ -501,7 +501,8 @@ weir_status wr_schema_streams_view(const wr_db *db)
 #define GRAPH_WORK                                                                                 \
   "graph_work(content INTEGER, position INTEGER, type INTEGER, kernel INTEGER, bytes INTEGER,"     \
   " copy INTEGER, mem INTEGER, src_mem INTEGER, device INTEGER, src_device INTEGER,"               \
-  " conditional INTEGER, count INTEGER, pointer INTEGER, access INTEGER,"                          \
+  " conditional INTEGER, count INTEGER, pointer INTEGER, access INTEGER, target INTEGER, source "  \
+  "INTEGER,"                                                                                       \
   " PRIMARY KEY(content, position))"                                                               \
   " WITHOUT ROWID"
 #define GRAPH_LAUNCH "graph_launch(event INTEGER PRIMARY KEY, change INTEGER, content INTEGER)"
@@ -575,6 +576,9 @@ weir_status wr_schema_extend(const wr_db *db)
   if (!st && !wr_db_has_column(db, "graph_node", "access"))
     st = wr_db_exec(db, "ALTER TABLE graph_node ADD COLUMN access INTEGER;"
                         "ALTER TABLE graph_work ADD COLUMN access INTEGER");
+  if (!st && !wr_db_has_column(db, "graph_work", "target"))
+    st = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN target INTEGER;"
+                        "ALTER TABLE graph_work ADD COLUMN source INTEGER");
   if (st || wr_db_has_column(db, "block_row", "work")) return st;
   st = wr_db_exec(db, "INSERT OR IGNORE INTO block_end VALUES(5, 'freed_by_graph');"
                       "INSERT OR IGNORE INTO cache_fact VALUES(10, 'graph_memory'), (11, 'taken')");

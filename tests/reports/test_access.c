@@ -87,6 +87,39 @@ START_TEST(kernels_of_a_graph_that_differ_in_their_sets_are_counted_apart)
 }
 END_TEST
 
+static graph_node_info memory_node(uint64_t node, unsigned type, uint64_t to, uint64_t from)
+{
+  return (graph_node_info){.node = node,
+                           .a = to,
+                           .b = from,
+                           .bytes = 64,
+                           .type = (uint8_t)type,
+                           .src_device = WEIR_DEVICE_NONE};
+}
+
+/* The second word of a memset is its value. */
+START_TEST(copies_and_memsets_of_a_graph_have_their_addresses)
+{
+  const graph_node_info nodes[] = {
+      memory_node(1, 1, 0x7000, 0x8000), memory_node(2, 1, 0x7000, 0x8000),
+      memory_node(3, 1, 0x7000, 0x9000), memory_node(4, 2, 0xa000, 255)};
+  trace_event run = {.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch"), .a = EXEC};
+  synth_open(synth_dir());
+  ck_assert(synth_graph(0, 100, EXEC, nodes, 4));
+  ck_assert(synth_event(0, 200, 5, run));
+  const char *t = synth_import_this();
+  static const char *const of[] = {"target = 0x7000 AND source = 0x8000",
+                                   "target = 0x7000 AND source = 0x9000",
+                                   "type = 2 AND target = 0xa000 AND source IS NULL"};
+  static const int counts[] = {2, 1, 1};
+  for (int i = 0; i < 3; i++) {
+    char ask[128];
+    (void)snprintf(ask, sizeof ask, "SELECT sum(count) FROM graph_work WHERE %s", of[i]);
+    ck_assert_int_eq(synth_number(t, ask), counts[i]);
+  }
+}
+END_TEST
+
 START_TEST(damaged_sets_are_left_out)
 {
   static const uint64_t words[513] = {1};
@@ -126,6 +159,7 @@ int main(void)
   tcase_add_checked_fixture(c, NULL, synth_clean);
   tcase_add_test(c, a_launch_has_the_words_of_its_set_and_nothing_else_of_it);
   tcase_add_test(c, kernels_of_a_graph_that_differ_in_their_sets_are_counted_apart);
+  tcase_add_test(c, copies_and_memsets_of_a_graph_have_their_addresses);
   tcase_add_test(c, damaged_sets_are_left_out);
   tcase_add_test(c, launches_of_which_nothing_is_known_are_counted);
   suite_add_tcase(suite, c);
