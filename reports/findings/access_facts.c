@@ -72,18 +72,32 @@ static weir_status take_template_access(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* content, type, access; in the order of contents. What is no kernel, and may touch memory, is not known. */
+/* Whether it is known what memory a node's work touches: of a kernel by its set, which is looked for when it is asked. Nodes
+ * that allocate, those whose bodies were not seen and calls of the host may touch any. */
+static bool is_known_work(const wr_access_run *r, int64_t type)
+{
+  return type == WR_NODE_KERNEL ? r->set != 0
+                                : (type == WR_NODE_COPY || type == WR_NODE_MEMSET) && r->target;
+}
+
+/* content, type, access, kernel, target, source, bytes; in the order of contents. */
 static weir_status take_content_work(void *context, sqlite3_stmt *q)
 {
   wr_access *x = context;
   int64_t content = sqlite3_column_int64(q, 0), type = sqlite3_column_int64(q, 1);
   bool none = type == WR_NODE_EMPTY || type == WR_NODE_EVENT_WAIT || type == WR_NODE_EVENT_RECORD;
   uint64_t *at = hash_map_place(&x->contents, (uint64_t)content, NULL);
-  if (!at || !wr_grow(&x->kernel, &x->kernel_capacity, x->kernels + 1, sizeof(*x->kernel)))
+  if (!at || !wr_grow(&x->run, &x->run_capacity, x->runs + 1, sizeof(*x->run)))
     return access_memory(x);
-  if (*at >> 32 == 0) *at = x->kernels;
-  if (none || x->kernels >= UINT32_MAX) return WEIR_OK;
-  x->kernel[x->kernels++] = type == WR_NODE_KERNEL ? sqlite3_column_int64(q, 2) : 0;
+  if (*at >> 32 == 0) *at = x->runs;
+  if (none || x->runs >= UINT32_MAX) return WEIR_OK;
+  wr_access_run r = {.set = sqlite3_column_int64(q, 2),
+                     .kernel = (uint64_t)sqlite3_column_int64(q, 3),
+                     .target = (uint64_t)sqlite3_column_int64(q, 4),
+                     .source = (uint64_t)sqlite3_column_int64(q, 5),
+                     .bytes = (uint64_t)sqlite3_column_int64(q, 6)};
+  r.is_kernel = type == WR_NODE_KERNEL, r.known = is_known_work(&r, type);
+  x->run[x->runs++] = r;
   *at += UINT64_C(1) << 32;
   return WEIR_OK;
 }
@@ -125,11 +139,14 @@ static weir_status read_graphs(wr_access *x)
   const wr_db *db = x->events->db;
   if (!wr_db_has_table(db, "graph_launch") || !wr_db_has_column(db, "graph_work", "access"))
     return WEIR_OK;
+  bool addresses = wr_db_has_column(db, "graph_work", "target");
   weir_status st = wr_db_each(db,
-                              "SELECT content, type, ifnull(access, 0) FROM main.graph_work"
-                              " ORDER BY content",
+                              addresses ? "SELECT content, type, ifnull(access, 0), kernel, target,"
+                                          " source, bytes FROM main.graph_work ORDER BY content"
+                                        : "SELECT content, type, ifnull(access, 0), kernel, 0, 0, 0"
+                                          " FROM main.graph_work ORDER BY content",
                               take_content_work, x);
-  if (st || !x->kernels) return st;
+  if (st || !x->runs) return st;
   return wr_db_each(db, "SELECT event, content FROM main.graph_launch WHERE content IS NOT NULL",
                     take_graph_launch, x);
 }
@@ -152,7 +169,7 @@ void wr_access_close(wr_access *x)
   free(x->set);
   free(x->word);
   free(x->of);
-  free(x->kernel);
+  free(x->run);
   hash_map_free(&x->by_number);
   hash_map_free(&x->contents);
   hash_map_free(&x->launched);
@@ -166,13 +183,12 @@ bool wr_access_any(const wr_access *x)
   return x->sets > 0;
 }
 
-/* The numbers of what the graph's launch runs; *count 0: it is not known. */
-static const int64_t *graph_numbers(const wr_access *x, const wr_event *e, size_t *count)
+const wr_access_run *wr_access_runs(const wr_access *x, const wr_event *e, size_t *count)
 {
   const uint64_t *content = x->launched.count ? hash_map_get(&x->launched, (uint64_t)e->id) : NULL;
   const uint64_t *at = content ? hash_map_get(&x->contents, *content) : NULL;
   *count = at ? (size_t)(*at >> 32) : 0;
-  return at ? &x->kernel[*at & UINT32_MAX] : NULL;
+  return at ? &x->run[*at & UINT32_MAX] : NULL;
 }
 
 bool wr_access_known(const wr_access *x, const wr_event *e)
@@ -180,8 +196,8 @@ bool wr_access_known(const wr_access *x, const wr_event *e)
   size_t count = 0, i = 0;
   if (!x->sets) return false;
   if (e->t->kind == WEIR_EV_LAUNCH) return x->of[e->at] != 0;
-  const int64_t *number = graph_numbers(x, e, &count);
-  while (i < count && place_of_set(x, e->t->process, number[i]))
+  const wr_access_run *r = wr_access_runs(x, e, &count);
+  while (i < count && r[i].known && (!r[i].is_kernel || place_of_set(x, e->t->process, r[i].set)))
     i++;
   return count && i == count;
 }
@@ -202,13 +218,26 @@ static bool set_touches(const wr_access *x, uint32_t place, uint64_t address, ui
   return low < s->count && word[low] - address < bytes;
 }
 
+static bool are_near(uint64_t a, uint64_t bytes, uint64_t b, uint64_t others)
+{
+  return a < b ? b - a < bytes : a - b < others;
+}
+
+bool wr_access_run_touches(const wr_access *x, const wr_event *e, const wr_access_run *r,
+                           uint64_t address, uint64_t bytes)
+{
+  if (r->is_kernel) return set_touches(x, place_of_set(x, e->t->process, r->set), address, bytes);
+  return are_near(r->target, r->bytes, address, bytes) ||
+         (r->source && are_near(r->source, r->bytes, address, bytes));
+}
+
 bool wr_access_touches(const wr_access *x, const wr_event *e, uint64_t address, uint64_t bytes)
 {
   size_t count = 0;
   if (!x->sets) return false;
   if (e->t->kind == WEIR_EV_LAUNCH) return set_touches(x, x->of[e->at], address, bytes);
-  const int64_t *number = graph_numbers(x, e, &count);
+  const wr_access_run *r = wr_access_runs(x, e, &count);
   for (size_t i = 0; i < count; i++)
-    if (set_touches(x, place_of_set(x, e->t->process, number[i]), address, bytes)) return true;
+    if (wr_access_run_touches(x, e, &r[i], address, bytes)) return true;
   return false;
 }

@@ -1,8 +1,9 @@
 /* access_facts.h: which memory launches were handed, as their access sets have it (SCHEMA.md).
  *
  * A launch is *known* where its set is there whole; one of a graph where all that the graph runs are
- * kernels with such sets. What a known launch touches of memory is taken to be what its words point into:
- * a pointer in the device's memory, a texture or a module's variable may lead to more. */
+ * kernels with such sets, and copies and memsets, which have their addresses. What a known launch touches
+ * of memory is taken to be what its words point into: a pointer in the device's memory, a texture or a
+ * module's variable may lead to more. */
 #ifndef WEIR_REPORTS_ACCESS_FACTS_H
 #define WEIR_REPORTS_ACCESS_FACTS_H
 
@@ -13,6 +14,14 @@ typedef struct wr_access_set {
   size_t first, count, found; /* of its words; as many as were there */
 } wr_access_set;
 
+/* What a graph's launch runs: the nodes that are alike. */
+typedef struct wr_access_run {
+  bool is_kernel, known;          /* known: what it touches, of a kernel where its set is whole */
+  uint64_t kernel;                /* handle */
+  int64_t set;                    /* a kernel's; number */
+  uint64_t target, source, bytes; /* a copy's, a memset's; source 0: none */
+} wr_access_run;
+
 typedef struct wr_access {
   const wr_events *events; /* borrowed */
   /* private */
@@ -21,10 +30,10 @@ typedef struct wr_access {
   hash_map by_number; /* process and number -> place of a set, from 1 */
   uint64_t *word;     /* owned: of a set ascending */
   size_t words;
-  uint32_t *of;    /* owned: by template, the place of its set, from 1; 0: not known */
-  int64_t *kernel; /* owned: numbers of sets, those of a content together; 0: not known */
-  size_t kernels, kernel_capacity;
-  hash_map contents; /* of graphs -> where its numbers begin, and from bit 32 on how many */
+  uint32_t *of;       /* owned: by template, the place of its set, from 1; 0: not known */
+  wr_access_run *run; /* owned: those of a content together */
+  size_t runs, run_capacity;
+  hash_map contents; /* of graphs -> where its runs begin, and from bit 32 on how many */
   hash_map launched; /* event of a graph's launch -> content */
 } wr_access;
 
@@ -37,6 +46,13 @@ bool wr_access_any(const wr_access *x);
 
 /* Whether it is known what the launch is handed. */
 bool wr_access_known(const wr_access *x, const wr_event *e);
+
+/* What the launch of a graph runs (borrowed); *count 0: it is not known. */
+const wr_access_run *wr_access_runs(const wr_access *x, const wr_event *e, size_t *count);
+
+/* Whether one of these, of a known launch, touches memory of these bytes. */
+bool wr_access_run_touches(const wr_access *x, const wr_event *e, const wr_access_run *r,
+                           uint64_t address, uint64_t bytes);
 
 /* Whether a known launch is handed memory of these bytes. */
 bool wr_access_touches(const wr_access *x, const wr_event *e, uint64_t address, uint64_t bytes);

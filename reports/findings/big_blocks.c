@@ -495,18 +495,48 @@ static bool is_kernel_of(const wr_big_block *b, uint64_t function)
   return i < b->kernels;
 }
 
+/* Whether one of the kernels that the launch runs never was handed the block. */
+static bool runs_stranger(const wr_big_state *x, const wr_big_block *b, const wr_event *e)
+{
+  size_t count = 0, i = 0;
+  if (e->t->kind == WEIR_EV_LAUNCH) return !is_kernel_of(b, e->a);
+  const wr_access_run *r = wr_access_runs(&x->access, e, &count);
+  while (i < count && (!r[i].is_kernel || is_kernel_of(b, r[i].kernel)))
+    i++;
+  return i < count;
+}
+
 /* A launch is known to be handed other memory. A kernel that takes such memory as a parameter has no
- * need of another way to it; one that never was handed the block, and a graph, may find its address
- * elsewhere. */
-static void pass_block(const big_process *p, wr_big_block *b, const wr_event *e)
+ * need of another way to it; one that never was handed the block may find its address elsewhere. */
+static void pass_block(const wr_big_state *x, const big_process *p, wr_big_block *b,
+                       const wr_event *e)
 {
   bool near = p->peers || e->t->device == WR_HOST || (int)e->t->device == b->device;
   if (!b->counted || b->pending || !near) return;
-  b->now.strange += e->t->kind != WEIR_EV_LAUNCH || !is_kernel_of(b, e->a);
+  b->now.strange += runs_stranger(x, b, e);
 }
 
-/* A launch is handed the block: its kernel may use it until the host has waited for it. */
-static void hand_block(big_process *p, wr_big_block *b, const wr_event *e, const call_time *c)
+static void add_kernel(wr_big_block *b, uint64_t function)
+{
+  if (b->kernels < WR_BIG_KERNELS && !is_kernel_of(b, function)) b->kernel[b->kernels++] = function;
+}
+
+static void add_kernels(const wr_big_state *x, wr_big_block *b, const wr_event *e)
+{
+  size_t count = 0;
+  if (e->t->kind == WEIR_EV_LAUNCH) {
+    add_kernel(b, e->a);
+    return;
+  }
+  const wr_access_run *r = wr_access_runs(&x->access, e, &count);
+  for (size_t i = 0; i < count && b->kernels < WR_BIG_KERNELS; i++)
+    if (r[i].is_kernel && wr_access_run_touches(&x->access, e, &r[i], b->address, b->bytes))
+      add_kernel(b, r[i].kernel);
+}
+
+/* A launch is handed the block: its kernels may use it until the host has waited for it. */
+static void hand_block(const wr_big_state *x, big_process *p, wr_big_block *b, const wr_event *e,
+                       const call_time *c)
 {
   bool alone =
       !b->pending || (b->pending_stream == e->t->stream && b->pending_thread == e->t->thread);
@@ -517,8 +547,7 @@ static void hand_block(big_process *p, wr_big_block *b, const wr_event *e, const
   b->now = (wr_idle_time){.since = INT64_MAX / 2};
   b->handed++;
   p->pending++;
-  bool add = e->t->kind == WEIR_EV_LAUNCH && b->kernels < WR_BIG_KERNELS && !is_kernel_of(b, e->a);
-  if (add) b->kernel[b->kernels++] = e->a;
+  add_kernels(x, b, e);
 }
 
 /* Whether it is known what the launch is handed. */
@@ -529,9 +558,9 @@ static bool see_handed(wr_big_state *x, big_process *p, const wr_event *e, const
     wr_big_block *b = &x->living[i];
     if (b->process != p->id || !b->begun) continue;
     if (wr_access_touches(&x->access, e, b->address, b->bytes))
-      hand_block(p, b, e, c);
+      hand_block(x, p, b, e, c);
     else
-      pass_block(p, b, e);
+      pass_block(x, p, b, e);
   }
   return true;
 }

@@ -30,6 +30,8 @@ static const struct innocent {
     {"asks-for-each", NULL, NULL},
     {"used-by-kernels", NULL, NULL},
     {"handed-no-more", "premature-wait", "idle-object"},
+    {"handed-no-more-in-graphs", "premature-wait", "idle-object"},
+    {"copied-in-graphs", "premature-wait", NULL},
     {"handed-then-freed", "premature-wait", NULL},
     {"used-by-table", "premature-wait, idle-object", NULL},
     {"used-by-texture", "premature-wait", NULL},
@@ -160,11 +162,13 @@ START_TEST(memory_that_kernels_read_is_not_pinned_for_one_copy)
 }
 END_TEST
 
-/* The block of 8 MiB that no launch is handed any more, in each mode. */
+/* The block of 8 MiB that no launch is handed any more, in each mode: neither by itself nor in a graph, which copies and sets
+ * other memory. */
 START_TEST(what_launches_are_handed_no_more_is_likely_idle)
 {
   char name[64];
-  (void)snprintf(name, sizeof name, "handed-no-more.%s", modes[_i]);
+  static const char *const programs[] = {"handed-no-more", "handed-no-more-in-graphs"};
+  (void)snprintf(name, sizeof name, "%s.%s", programs[_i / MODES], modes[_i % MODES]);
   json_t *all = found_read(name);
   const json_t *f = found_of(all, "idle-object");
   ck_assert_ptr_nonnull(f);
@@ -206,7 +210,7 @@ int main(void)
   tcase_add_test(t, a_copy_behind_work_saves_no_more_than_a_copy_takes);
   tcase_add_test(t, a_state_that_the_host_changes_does_not_go_through_it);
   tcase_add_test(t, whether_a_buffer_was_the_same_is_left_to_hashes);
-  tcase_add_loop_test(t, what_launches_are_handed_no_more_is_likely_idle, 0, MODES);
+  tcase_add_loop_test(t, what_launches_are_handed_no_more_is_likely_idle, 0, 2 * MODES);
   tcase_add_test(t, what_kernels_use_is_idle_only_where_their_parameters_are_not_read);
   tcase_add_test(t, memory_that_kernels_read_is_not_pinned_for_one_copy);
   tcase_add_test(t, what_hands_memory_over_is_in_the_trace);

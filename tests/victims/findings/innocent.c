@@ -477,6 +477,57 @@ static void hand_no_more(int freed)
   if (!freed) CHECK(cudaFree(state));
 }
 
+/* A graph of the launch, with other memory copied within the device behind it. */
+static cudaGraphExec_t graph_of_step(float *handed, char *to, const char *from)
+{
+  cudaStream_t s;
+  cudaGraph_t graph;
+  cudaGraphExec_t step;
+  CHECK(cudaStreamCreate(&s));
+  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  launch(s, handed, 64);
+  CHECK(cudaMemcpyAsync(to, from, 4096, cudaMemcpyDeviceToDevice, s));
+  CHECK(cudaMemsetAsync(to + 4096, 0, 4096, s));
+  CHECK(cudaStreamEndCapture(s, &graph));
+  CHECK(cudaGraphInstantiate(&step, graph, 0));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(s));
+  return step;
+}
+
+/* Two launches of a graph have the block in their kernel; those of another one copy a page of it, or of other memory. */
+static void hand_no_more_in_graphs(int copied)
+{
+  char *state = device_memory(STATE), *p = device_memory(STATE / 16);
+  cudaGraphExec_t first = graph_of_step(as_floats(state), p, p + 8192),
+                  then = graph_of_step(as_floats(p), p + 16384, copied ? state : p + 8192);
+  cudaEvent_t event;
+  CHECK(cudaMemset(state, 0, STATE));
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  for (int i = 0; i < 2; i++)
+    CHECK(cudaGraphLaunch(first, NULL));
+  CHECK(cudaDeviceSynchronize());
+  for (int i = 0; i < IDLE_STEPS; i++) {
+    CHECK(cudaGraphLaunch(then, NULL));
+    end_step(event, p, i);
+  }
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaGraphExecDestroy(first));
+  CHECK(cudaGraphExecDestroy(then));
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(state));
+}
+
+static void handed_no_more_in_graphs(void)
+{
+  hand_no_more_in_graphs(0);
+}
+
+static void copied_in_graphs(void)
+{
+  hand_no_more_in_graphs(1);
+}
+
 static void handed_no_more(void)
 {
   hand_no_more(0);
@@ -611,6 +662,8 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"asks-for-each", asks_for_each},
                               {"used-by-kernels", used_by_kernels},
                               {"handed-no-more", handed_no_more},
+                              {"handed-no-more-in-graphs", handed_no_more_in_graphs},
+                              {"copied-in-graphs", copied_in_graphs},
                               {"handed-then-freed", handed_then_freed},
                               {"used-by-table", used_by_table},
                               {"used-by-texture", used_by_texture},
