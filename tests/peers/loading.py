@@ -31,7 +31,7 @@ def load_library(path):
     for name, result, arguments in [
             ("error_message", C.c_char_p, []), ("tensor_data", p, [p]), ("tensor_shape", Shape, [p]), ("tensor_dtype", C.c_int, [p]),
             ("tensor_stride", C.c_int64, [p, C.c_int]), ("tensor_read", C.c_int, [p, C.c_size_t, C.c_int, p]),
-            ("tensors_create", C.c_int, [p]), ("tensors_release", None, [p]), ("tensors_count", C.c_size_t, [p]), ("tensors_name", C.c_char_p, [p, C.c_size_t]),
+            ("tensors_create", C.c_int, [p]), ("tensors_release", None, [p]), ("tensors_count", C.c_size_t, [p]), ("tensors_skipped_count", C.c_size_t, [p]), ("tensors_name", C.c_char_p, [p, C.c_size_t]),
             ("tensors_get", p, [p, C.c_char_p]), ("tensors_metadata", C.c_char_p, [p, C.c_char_p]),
             ("tensors_metadata_count", C.c_size_t, [p]), ("tensors_put", C.c_int, [p, C.c_char_p, p]), ("tensor_release", None, [p]),
             ("tensor_shares_storage", C.c_bool, [p, p]), ("pt_load", C.c_int, [p, C.c_char_p, p]), ("npz_load", C.c_int, [p, C.c_char_p, p]),
@@ -169,8 +169,13 @@ class Evil:
 
 def check_refusals():
     for what, words in [((os.system, ("true",)), "posix.system"), ((eval, ("1",)), "eval"), ((print, ("x",)), "print")]:
-        torch.save({"a": Evil(what)}, "t.pt")
+        torch.save(Evil(what), "t.pt")
         refused(lib.weir_pt_load, b"t.pt", words)
+        torch.save({"a": Evil(what), "b": torch.ones(2)}, "t.pt")
+        read = made(lib.weir_pt_load, b"t.pt", None)
+        if lib.weir_tensors_count(read) != 1 or lib.weir_tensors_skipped_count(read) != 1:
+            fail(words, "is not skipped")
+        lib.weir_tensors_release(read)
     torch.save(torch.nn.Linear(2, 2), "t.pt")
     refused(lib.weir_pt_load, b"t.pt", "torch.nn.modules.linear.Linear")
     torch.save(torch.zeros(3, dtype=torch.complex128), "t.pt")
