@@ -4,6 +4,7 @@
 -- severity: medium
 -- certainty: possible
 -- threshold: min_times 16 times
+-- threshold: min_hashed 16 copies whose bytes were compared, from which on sampled-upload-again has them
 -- decides: weir run --hash
 -- rows: repeated_copy
 -- calls: t.kind = $COPY AND t.copy = $H2D AND t.src_mem IN ($PAGEABLE, $PINNED, $HOST)
@@ -23,7 +24,17 @@ constant AS MATERIALIZED (
 differs AS MATERIALIZED ( -- of which some copies were hashed, and not all had the same bytes
   SELECT d.family FROM (SELECT 1 FROM copy_hash LIMIT 1) CROSS JOIN repeated_copy d
   CROSS JOIN copy_hash g ON g.event = d.event AND g.event IS NOT NULL AND g.outcome = $HASHED
-  GROUP BY d.family HAVING count(DISTINCT g.hash_low) > 1)
+  GROUP BY d.family HAVING count(DISTINCT g.hash_low) > 1),
+looked AS MATERIALIZED (
+  SELECT d.family FROM (SELECT 1 FROM copy_hash LIMIT 1) CROSS JOIN repeated_copy d
+  CROSS JOIN copy_hash g ON g.event = d.event AND g.event IS NOT NULL AND g.outcome = $HASHED
+  GROUP BY d.family HAVING count(*) >= :min_hashed),
+nth AS MATERIALIZED (
+  SELECT d.family, d.event, ntile(4) OVER (PARTITION BY d.family ORDER BY d.event) AS quarter
+  FROM repeated_copy d WHERE d.family IN (SELECT family FROM looked)),
+alike AS MATERIALIZED ( -- those are sampled-upload-again's
+  SELECT n.family FROM nth n CROSS JOIN copy_hash g ON g.event = n.event AND g.event IS NOT NULL AND g.outcome = $HASHED
+  GROUP BY n.family HAVING min(n.quarter) = 1 AND max(n.quarter) = 4)
 SELECT r.event AS event, r.template AS template, r.duration AS cost_ns, 0 AS saving_ns, r.bytes AS bytes
 FROM repeated_copy r LEFT JOIN copy_hash h ON h.event = r.event AND h.event IS NOT NULL AND h.outcome = $HASHED
-WHERE r.family IN constant AND h.id IS NULL AND r.family NOT IN (SELECT family FROM differs)
+WHERE r.family IN constant AND h.id IS NULL AND r.family NOT IN (SELECT family FROM differs) AND r.family NOT IN (SELECT family FROM alike)

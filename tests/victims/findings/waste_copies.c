@@ -1,4 +1,5 @@
 /* waste_copies.c: wastes of copies. */
+#include <time.h>
 #include "tests/victims/findings/waster.h"
 
 enum { BYTES = 1 << 20, TIMES = 20, PIECES = 200, PIECE = 1024, SMALL = 16384, SMALL_TIMES = 40 };
@@ -281,7 +282,52 @@ static void large_upload_again_twin(void)
   load_models(1);
 }
 
+/* ---- sampled-upload-again -------------------------------------------------------------------- */
+
+enum { TABLE = 1 << 19, UPLOADS = 500, WORK_US = 1000 };
+
+static void work_a_while(void)
+{
+  struct timespec from, now;
+  CHECK((cudaError_t)clock_gettime(CLOCK_MONOTONIC, &from));
+  do
+    CHECK((cudaError_t)clock_gettime(CLOCK_MONOTONIC, &now));
+  while ((now.tv_sec - from.tv_sec) * 1000000 + (now.tv_nsec - from.tv_nsec) / 1000 < WORK_US);
+}
+
+/* A table goes to the device in each step: it is constant, or another in each. More of it than is hashed. */
+static void upload_table(int changes)
+{
+  int *table = (int *)(void *)pinned_memory(TABLE);
+  char *p = device_memory(TABLE);
+  cudaStream_t s;
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < TABLE / (int)sizeof *table; i++)
+    table[i] = i;
+  for (int i = 0; i < UPLOADS; i++) {
+    table[i] += changes;
+    cudaMemcpyAsync(p, table, TABLE, cudaMemcpyHostToDevice, s); /* WASTE sampled-upload-again */
+    launch(s, (float *)(void *)p, 64);
+    work_a_while();
+    CHECK(cudaStreamSynchronize(s));
+  }
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(table));
+}
+
+static void sampled_upload_again(void)
+{
+  upload_table(0);
+}
+
+static void sampled_upload_again_twin(void)
+{
+  upload_table(1);
+}
+
 const waster copy_wasters[] = {
+    {"sampled-upload-again", sampled_upload_again, sampled_upload_again_twin, "--hash=auto"},
     {"large-upload-again", large_upload_again, large_upload_again_twin, "--hash=auto"},
     {"blocking-copy", blocking_copy, blocking_copy_twin, NULL},
     {"staged-peer", staged_peer, staged_peer_twin, NULL},
