@@ -98,7 +98,7 @@ static void measure_report(measured *m, const row *r)
   }
   m->value = bench_median(ratio, (size_t)turns);
   (void)snprintf(m->note, sizeof m->note,
-                 "%.2f s of a processor, %.1f s wall, %ld MiB resident; the %s %.3f s",
+                 "%.2f s of a processor, %.2f s wall, %ld MiB resident; the %s %.3f s",
                  bench_median(with, (size_t)turns), wall, kib / 1024, r->args[1],
                  bench_median(without, (size_t)turns));
 }
@@ -136,6 +136,15 @@ static void measure_report_memory(measured *m, const row *r)
           NULL, name, "scan", "1", "steps")
 
 const row rows_report[] = {
-    BY_SIZE(REPORT), BY_SIZE(FINDINGS),  BY_SIZE(PAGE),        BY_SIZE(DIFF),    BY_SIZE(CHECK),
-    BY_SIZE(MEMORY), STEPS("report", 2), STEPS("findings", 2), STEPS("page", 4), {0},
+    BY_SIZE(REPORT),
+    REPORT("100"),
+    BY_SIZE(FINDINGS),
+    BY_SIZE(PAGE),
+    BY_SIZE(DIFF),
+    BY_SIZE(CHECK),
+    BY_SIZE(MEMORY),
+    STEPS("report", 2),
+    STEPS("findings", 2),
+    STEPS("page", 4),
+    {0},
 };

@@ -152,7 +152,6 @@ typedef struct half_thread {
     uint64_t pointer, bytes;
   } live[LIVE];   /* pointer 0: none */
   unsigned taken; /* allocations so far */
-  bool failed;
 } half_thread;
 
 static uint64_t random_of(half_thread *t)
@@ -221,16 +220,14 @@ static void *run_half_thread(void *data)
   spool_writer w = {0};
   for (int i = 0; i < HALF_CALLS; i++)
     apis[i] = api_of(half_calls[i].api);
-  for (uint64_t n = 0; n < t->events && !t->failed; n++) {
+  for (uint64_t n = 0; n < t->events; n++) {
     if (n % TURN == 0) (void)sem_wait(&t->turn);
     if (n == 0) write_stacks(&w);
     trace_event *e = spool_writer_slots(&w, 1);
-    t->failed = !e;
-    if (e) {
-      make_half_event(t, e, n, apis);
-      spool_writer_commit(&w, 1);
-    }
-    if (n % TURN == TURN - 1 || n + 1 == t->events || t->failed) (void)sem_post(t->next);
+    if (!e) _exit(1); /* the others would wait for ever for their turns */
+    make_half_event(t, e, n, apis);
+    spool_writer_commit(&w, 1);
+    if (n % TURN == TURN - 1 || n + 1 == t->events) (void)sem_post(t->next);
   }
   spool_writer_release(&w);
   return NULL;
@@ -254,8 +251,6 @@ static bool write_half(uint64_t events)
     if (pthread_create(&handles[i], NULL, run_half_thread, &threads[i]) != 0) _exit(1);
   for (unsigned i = 0; i < THREADS && good; i++)
     (void)pthread_join(handles[i], NULL);
-  for (unsigned i = 0; i < THREADS && good; i++)
-    good = !threads[i].failed;
   free(threads);
   return good;
 }
@@ -267,7 +262,7 @@ static int write_spool(const char *folder, sized_mix mix)
 {
   clock_init();
   spool_options o = {.directory = folder,
-                     .limit_bytes = UINT64_C(2) << 30,
+                     .limit_bytes = UINT64_C(16) << 30,
                      .api_count = api_total,
                      .api_hash = api_table_hash(api_total)};
   if (spool_open(&o) != WEIR_OK) return 1;
@@ -303,11 +298,13 @@ static bool make_sized(sized_trace *t, sized_mix mix)
 
 const sized_trace *sized_trace_of(measured *m, const row *r, int millions, sized_mix mix)
 {
-  static sized_trace traces[MIXES][3] = {
-      {{.millions = 1}, {.millions = 10}, {.millions = 30}},
-      {{.millions = 1}, {.millions = 10}, {.millions = 30}},
+  static sized_trace traces[MIXES][4] = {
+      {{.millions = 1}, {.millions = 10}, {.millions = 30}, {.millions = 100}},
+      {{.millions = 1}, {.millions = 10}, {.millions = 30}, {.millions = 100}},
   };
-  sized_trace *t = &traces[mix][millions == 1 ? 0 : millions == 10 ? 1 : 2];
+  sized_trace *t = traces[mix];
+  while (t->millions != millions)
+    t++;
   int largest = mix == MIX_STEPS ? 10 : 1;
   if (millions > largest && !bench_asked) {
     m->absent = true;
