@@ -159,8 +159,7 @@ static weir_status take_reaching(void *context, sqlite3_stmt *q)
 {
   const wr_big_blocks *all = context;
   size_t at = wr_events_template(all->events, sqlite3_column_int64(q, 0));
-  if (at != SIZE_MAX && all->state->watched[at].what)
-    all->state->watched[at].what |= REACHES;
+  if (at != SIZE_MAX && all->state->watched[at].what) all->state->watched[at].what |= REACHES;
   return WEIR_OK;
 }
 
