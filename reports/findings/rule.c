@@ -237,12 +237,12 @@ static void rule_free(wr_rule *r)
   free(r->judge);
 }
 
-static int line_of(const char *text, const char *at)
+static int lines_to(const char *text, const char *at)
 {
-  int line = 1;
+  int lines = 0;
   for (; text < at; text++)
-    line += *text == '\n';
-  return line;
+    lines += *text == '\n';
+  return lines;
 }
 
 /* `file` NULL: one of Weir's. */
@@ -252,9 +252,13 @@ static weir_status rule_read(wr_rule *r, const char *file, const char *text)
   weir_status s = WEIR_OK;
   if (file && !(r->file = wr_text(file, strlen(file), true))) s = out_of_memory();
   const char *at = text;
-  while (!s && !strncmp(at, "-- ", 3))
-    s = take_line(r, &at, line_of(text, at));
-  if (!s) s = wr_words_put(&r->sql, at, rule_name(r), line_of(text, at));
+  int line = 1;
+  while (!s && !strncmp(at, "-- ", 3)) {
+    const char *begin = at;
+    s = take_line(r, &at, line);
+    line += lines_to(begin, at);
+  }
+  if (!s) s = wr_words_put(&r->sql, at, rule_name(r), line);
   if (!s) s = check_rule(r);
   if (s) rule_free(r);
   return s;

@@ -106,11 +106,6 @@ static size_t skipped(const char *at)
   return end ? (size_t)(end + 1 - at) : strlen(at);
 }
 
-static bool is_ordinary(char c)
-{
-  return c && c != '$' && c != '-' && c != '/' && c != '\'' && c != '"' && c != '`' && c != '[';
-}
-
 static int line_at(const char *text, const char *at, int line)
 {
   for (; text < at; text++)
@@ -125,10 +120,9 @@ weir_status wr_words_put(char **out, const char *sql, const char *rule, int line
   char *text = *out = malloc(most);
   if (!text) return weir_fail(WEIR_ENOMEM, "reading rules: out of host memory");
   for (const char *at = sql; *at;) {
-    if (is_ordinary(*at)) {
-      *text++ = *at++;
-      continue;
-    }
+    size_t plain = strcspn(at, "$-/'\"`[");
+    memcpy(text, at, plain);
+    at += plain, text += plain;
     size_t bytes = skipped(at);
     size_t name = !bytes && *at == '$' ? strspn(at + 1, letters) : 0;
     int word = name ? find_word(at + 1, name) : -1;
@@ -143,7 +137,7 @@ weir_status wr_words_put(char **out, const char *sql, const char *rule, int line
       at += 1 + name;
       continue;
     }
-    bytes += !bytes;
+    bytes += !bytes && *at;
     memcpy(text, at, bytes);
     at += bytes, text += bytes;
   }
