@@ -97,7 +97,7 @@ END_TEST
 
 /* ---- a whole report --------------------------------------------------------------------------- */
 
-static void call(int thread, uint64_t at, bool live[PLACES])
+static void one_random_call(int thread, uint64_t at, bool live[PLACES])
 {
   unsigned place = (unsigned)synth_below(PLACES);
   uint64_t address = UINT64_C(0x700000000) + (uint64_t)place * UNIT;
@@ -144,7 +144,7 @@ START_TEST(a_report_is_the_same_on_one_processor_and_on_several)
   synth_seed(20261130);
   synth_open(synth_dir());
   for (uint64_t at = 1; at <= CALLS; at++)
-    call((int)synth_below(3), at * 300, live);
+    one_random_call((int)synth_below(3), at * 300, live);
   const char *trace = synth_import_this();
   ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
   char *several = print_reports(trace);
