@@ -12,8 +12,8 @@ typedef struct claim_record {
 } claim_record;
 
 enum {
-  LOG_BYTES = 32 << 20, /* in memory */
-  MOST_KEPT = 1 << 20   /* claims in the array, which grows by doubling */
+  LOG_BYTES = 16 << 20, /* in memory */
+  MOST_KEPT = 1 << 19   /* claims in the array, which grows by doubling */
 };
 
 /* A claim in the pack. */
