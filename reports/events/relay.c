@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-  BATCHES = 8, /* in the ring: 512 KiB of events */
-  EVENTS = 1024,
+  BATCHES = 8, /* in the ring: 2 MiB of events */
+  EVENTS = 4096,
   MESSAGE = 512 /* bytes that one has at most (weir_fail()) */
 };
 
