@@ -11,7 +11,7 @@
 #include "reports/events/relay.h"
 #include "tests/reports/synth.h"
 
-enum { EVENTS = 50000, AT_ONCE = 250, FAILS_AT = 30000, PLACES = 64, UNIT = 4096, CALLS = 40000 };
+enum { EVENTS = 200000, AT_ONCE = 250, FAILS_AT = 30000, PLACES = 64, UNIT = 4096, CALLS = 40000 };
 
 typedef struct taker {
   int64_t next;                         /* id of the event that comes */
@@ -91,7 +91,7 @@ START_TEST(the_last_batch_may_be_the_one_that_fails)
   ck_assert_ptr_nonnull(x);
   ck_assert_int_eq(send_events(x), EVENTS);
   ck_assert_int_eq(wr_relay_close(x), WEIR_EIO);
-  ck_assert_str_eq(weir_error_message(), "no room for event 50000");
+  ck_assert_str_eq(weir_error_message(), "no room for event 200000");
 }
 END_TEST
 
