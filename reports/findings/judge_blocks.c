@@ -70,10 +70,16 @@ static bool is_wanted(wr_case *c, const wr_big_block *b, int64_t percent)
 enum { HANDED_OVER = 2 /* launches that are handed a block, from which on all that use it are */ };
 
 /* Of all launches meanwhile it is known what they are handed, and the program does hand the block
- * over to kernels: they may reach it by a pointer in device memory alone. */
+ * over to kernels, or never does: they may reach it by a pointer in device memory alone. */
 static bool is_handed_to_none(const wr_big_block *b)
 {
-  return b->handed >= HANDED_OVER && !b->reached && b->longest.launches == b->longest.strange;
+  return b->handed != 1 && !b->reached && b->longest.launches == b->longest.strange;
+}
+
+/* What an upload filled is to be used, where it ever is. */
+static bool is_to_be_used(const wr_big_block *b)
+{
+  return b->longest.upload && (b->handed || !is_handed_to_none(b));
 }
 
 /* One of the launches meanwhile may use it. Those that are known to be handed other memory may only
@@ -99,7 +105,7 @@ void wr_judge_idle_object(wr_case *c)
     bool large = ((int64_t)b->bytes >= bytes_unsure || is_handed_to_none(b)) &&
                  (double)b->bytes >= (double)b->peak * 0.01 * (double)percent_unsure;
     if (!is_idle(c, b, limit.share) || (int64_t)b->longest.operations < operations) continue;
-    if (unsure && (b->longest.upload || !large)) continue;
+    if (unsure && (is_to_be_used(b) || !large)) continue;
     if (!is_wanted(c, b, level)) continue;
     wr_case_find(c, &(wr_found){.event = b->alloc,
                                 .bytes = (int64_t)b->bytes,

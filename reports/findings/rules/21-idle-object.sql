@@ -4,7 +4,7 @@
 -- severity: medium
 -- certainty: possible
 -- holds: bytes
--- threshold: min_bytes 1048576 bytes
+-- threshold: min_bytes 262144 bytes
 -- threshold: percent 10 percent of the device's peak
 -- threshold: bytes_unsure 67108864 bytes, where kernels ran meanwhile
 -- threshold: percent_unsure 20 percent of the peak, where kernels ran meanwhile
