@@ -6,6 +6,7 @@
 -- threshold: min_bytes 8388608 bytes
 -- threshold: slowest 1 byte a ns, at which memory is pinned; what takes longer has begun a context, or waited
 -- threshold: pageable 4 bytes a ns, of a copy of memory that is not pinned
+-- threshold: pinned 12 bytes a ns, of a copy of memory that is; what takes longer has waited for a processor
 -- needs: wait_detail
 -- rows: copied_once
 -- calls: t.kind = $ALLOC AND t.mem = $PINNED
@@ -18,8 +19,8 @@ SELECT o.alloc AS event, o.template, o.alloc_ns + ifnull(o.free_ns, 0) AS cost_n
 FROM (SELECT p.*, p.own + p.own_free - max(p.copied / :pageable - p.copy_ns, 0) AS saving
       FROM (SELECT c.*, min(c.alloc_ns, c.bytes / :slowest) AS own,
                    -- what had nothing to wait for takes its own time
-                   CASE WHEN f.pending = 0 THEN min(c.free_ns, c.bytes / :slowest) ELSE min(c.free_ns, min(c.alloc_ns, c.bytes / :slowest) / 2) END AS own_free,
-                   CASE WHEN y.pending = 0 AND NOT yt.flags & $ASYNC THEN y_e.duration ELSE 0 END AS copy_ns
+                   CASE WHEN f.pending = 0 THEN min(c.free_ns, c.alloc_ns, c.bytes / :slowest) ELSE min(c.free_ns, min(c.alloc_ns, c.bytes / :slowest) / 2) END AS own_free,
+                   CASE WHEN y.pending = 0 AND NOT yt.flags & $ASYNC THEN min(y_e.duration, c.copied / :pinned) ELSE 0 END AS copy_ns
             FROM copied_once c LEFT JOIN wait_detail f ON f.id = c.free LEFT JOIN wait_detail y ON y.id = c.copy
             CROSS JOIN event_row y_e ON y_e.id = c.copy CROSS JOIN template yt ON yt.id = y_e.template
             WHERE c.bytes >= :min_bytes) p) o
