@@ -186,6 +186,7 @@ typedef struct run_reader {
   char *buffer;         /* of those from the file */
   off_t next;           /* place in the file of what is not */
   size_t left;          /* records from there on */
+  size_t number;        /* runs that were kept before it */
 } run_reader;
 
 /* The runs, from `first` on the one whose next record is the earliest first; before it, those that
@@ -210,12 +211,20 @@ static weir_status fill_buffer(const run_merge *m, run_reader *r)
   return WEIR_OK;
 }
 
+/* Of records of one time and row those that were kept first come first. */
+static int by_next(const void *left, const void *right)
+{
+  const run_reader *a = left, *b = right;
+  int order = by_logged_time(a->at, b->at);
+  return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
 /* The first has moved on: to its place. */
 static void place_first(run_merge *m)
 {
   run_reader moved = m->runs[m->first];
   size_t i = m->first;
-  for (; i + 1 < m->count && by_logged_time(m->runs[i + 1].at, moved.at) < 0; i++)
+  for (; i + 1 < m->count && by_next(&m->runs[i + 1], &moved) < 0; i++)
     m->runs[i] = m->runs[i + 1];
   m->runs[i] = moved;
 }
@@ -234,26 +243,21 @@ static weir_status read_next(run_merge *m)
   return WEIR_OK;
 }
 
-static int by_next(const void *left, const void *right)
-{
-  const run_reader *a = left, *b = right;
-  return by_logged_time(a->at, b->at);
-}
-
 static weir_status open_runs(const wr_run_log *log, run_merge *m, char *buffers)
 {
   off_t from = 0;
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < log->run_count; i++) {
     char *buffer = buffers + i * READ_AT_ONCE * log->size;
-    m->runs[i] = (run_reader){.at = buffer, .buffer = buffer, .next = from, .left = log->runs[i]};
+    m->runs[i] = (run_reader){
+        .at = buffer, .buffer = buffer, .next = from, .left = log->runs[i], .number = i};
     from += (off_t)(log->runs[i] * log->size);
     st = fill_buffer(m, &m->runs[i]);
   }
   m->count = log->run_count;
   if (log->count)
-    m->runs[m->count++] =
-        (run_reader){.at = log->event, .end = log->event + log->count * log->size};
+    m->runs[m->count++] = (run_reader){
+        .at = log->event, .end = log->event + log->count * log->size, .number = log->run_count};
   if (!st) qsort(m->runs, m->count, sizeof(run_reader), by_next);
   return st;
 }

@@ -3,8 +3,8 @@
  * A record is any structure that begins with its row and its time (wr_logged). They are kept as
  * they come: up to a limit in memory, beyond it as sorted runs in a file without a name next to
  * the trace, which are merged as they are read. So a pass in order of time need not have SQLite
- * join, sort and hand over rows that were here a moment ago. Where there is no room, nothing is
- * kept. */
+ * join, sort and hand over rows that were here a moment ago. Records of one time and row stay in the
+ * order in which they were kept. Where there is no room, nothing is kept. */
 #ifndef WEIR_REPORTS_RUN_LOG_H
 #define WEIR_REPORTS_RUN_LOG_H
 
