@@ -154,44 +154,31 @@ static uint32_t place_of_process(const wr_big_state *x, int64_t id)
   return low < x->process_count && x->processes[low].id == id ? (uint32_t)low + 1 : 0;
 }
 
-/* template */
-static weir_status take_reaching(void *context, sqlite3_stmt *q)
+/* template, whether its calls make, change or end graphs: they run nothing, and what a graph is of may be used when it is
+ * launched. The others make what reaches memory otherwise than by an address. */
+static weir_status take_named_call(void *context, sqlite3_stmt *q)
 {
   const wr_big_blocks *all = context;
   size_t at = wr_events_template(all->events, sqlite3_column_int64(q, 0));
-  if (at != SIZE_MAX && all->state->watched[at].what) all->state->watched[at].what |= REACHES;
+  big_call *call = at != SIZE_MAX ? &all->state->watched[at] : NULL;
+  if (call && sqlite3_column_int(q, 1))
+    *call = (big_call){0};
+  else if (call && call->what)
+    call->what |= REACHES;
   return WEIR_OK;
 }
 
-static weir_status watch_reaching(wr_big_blocks *all)
+static weir_status watch_named_calls(wr_big_blocks *all)
 {
-  char sql[256];
+  char sql[400];
   (void)snprintf(sql, sizeof(sql),
-                 "SELECT t.id FROM main.template t JOIN main.api a ON a.id = t.api"
-                 " WHERE t.kind = %d AND (a.name GLOB 'cuTexObjectCreate*'"
+                 "SELECT t.id, a.name GLOB 'cu*Graph*' OR a.name GLOB 'cu*Capture*'"
+                 " FROM main.template t JOIN main.api a ON a.id = t.api WHERE t.kind = %d"
+                 " AND a.name NOT GLOB '*Launch*' AND (a.name GLOB 'cu*Graph*'"
+                 " OR a.name GLOB 'cu*Capture*' OR a.name GLOB 'cuTexObjectCreate*'"
                  " OR a.name GLOB 'cuTexRefSetAddress*' OR a.name GLOB 'cuTensorMap*')",
                  WEIR_EV_CALL);
-  return wr_db_each(all->events->db, sql, take_reaching, all);
-}
-
-static weir_status take_making(void *context, sqlite3_stmt *q)
-{
-  const wr_big_blocks *all = context;
-  size_t at = wr_events_template(all->events, sqlite3_column_int64(q, 0));
-  if (at != SIZE_MAX) all->state->watched[at] = (big_call){0};
-  return WEIR_OK;
-}
-
-/* Calls that make, change or end graphs run nothing: what they are of may be used when it is launched. */
-static weir_status ignore_making(wr_big_blocks *all)
-{
-  char sql[256];
-  (void)snprintf(sql, sizeof(sql),
-                 "SELECT t.id FROM main.template t JOIN main.api a ON a.id = t.api"
-                 " WHERE t.kind = %d AND (a.name GLOB 'cu*Graph*' OR a.name GLOB 'cu*Capture*')"
-                 " AND a.name NOT GLOB '*Launch*'",
-                 WEIR_EV_CALL);
-  return wr_db_each(all->events->db, sql, take_making, all);
+  return wr_db_each(all->events->db, sql, take_named_call, all);
 }
 
 /* *known: false: something besides calls ends blocks. */
@@ -209,8 +196,7 @@ static weir_status watch_templates(wr_big_blocks *all, bool *known)
       x->watched[i] = (big_call){at << BITS | what, (uint16_t)t->device};
     *known &= t->kind != WEIR_EV_RESET;
   }
-  weir_status st = watch_reaching(all);
-  if (!st) st = ignore_making(all);
+  weir_status st = watch_named_calls(all);
   if (st || !wr_schema_graph_memory(events->db)) return st;
   st = wr_db_number(events->db, "SELECT EXISTS(SELECT 1 FROM main.graph_work WHERE pointer <> 0)",
                     &graphs);
