@@ -42,7 +42,7 @@ typedef struct stack_rewriter {
   /* Puts other numbers in place of addresses, at most `room` of them, and returns how many there
    * are. *more: they follow from more than the addresses. */
   unsigned (*rewrite)(uint64_t *frames, unsigned count, unsigned room, bool *more, spool_writer *w);
-  /* All that they follow from beside the addresses, as a number: while it is the same, rewrite()
+  /* All that they follow from but for the addresses, as a number: while it is the same, rewrite()
    * makes the same of the same addresses. For stacks with *more alone. 0: not known now. */
   uint64_t (*sign)(spool_writer *w);
 } stack_rewriter;

@@ -84,7 +84,7 @@ typedef struct wr_unjudged_rule {
 typedef struct wr_findings {
   wr_rules rules;
   wr_finding *
-      finding; /* owned; the one that matters most first, all that are possible only last, but right behind the one
+      finding; /* owned; the one that matters most first, all that are possible only last, but right after the one
                           that they stand under */
   size_t count, capacity;
   wr_finding *removed; /* owned: what Weir's caches did away with in this run, one a rule */

@@ -28,7 +28,7 @@ void wr_overlaps_close(wr_overlaps *x);
 /* An operation that these findings claim, by their numbers; some may be there twice. Where `any` is false it changes nothing. */
 void wr_overlaps_add(wr_overlaps *x, const size_t finding[], size_t count);
 
-/* All operations have been added, and what each finding adds is known: puts findings under others, right behind them. False: out
+/* All operations have been added, and what each finding adds is known: puts findings under others, right after them. False: out
  * of memory. */
 bool wr_overlaps_end(wr_overlaps *x, wr_findings *f);
 

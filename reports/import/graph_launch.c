@@ -19,7 +19,7 @@ enum {
 
 enum { KEY_COLUMNS = 10, KEY_DEVICE = 6, KEY_SRC_DEVICE = 7, KEY_ACCESS = 9, MOST_ROWS = 65536 };
 
-/* Columns of graph_work behind the key's. */
+/* Columns of graph_work after the key's. */
 enum { WORK_COUNT = 11, WORK_POINTER, WORK_ACCESS, WORK_TARGET, WORK_SOURCE };
 
 /* Type, kernel, bytes, copy, mem, src_mem, device, src_device (-1: none), conditional, access set (0:

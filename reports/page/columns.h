@@ -35,7 +35,7 @@ int page_column_new(page_columns *c, page_encoding encoding);
 
 #define PAGE_MOST_VALUE ((INT64_C(1) << 53) - 1)
 
-/* Appends values, each `stride` behind the one before: 0 to 2^53 - 1, which JavaScript's numbers
+/* Appends values, each `stride` after the one before: 0 to 2^53 - 1, which JavaScript's numbers
  * hold, and of "zv" the same below 0; what is beyond is at the end of that. */
 void page_put(page_columns *c, int column, const int64_t *values, size_t stride, size_t count);
 

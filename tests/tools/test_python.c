@@ -131,7 +131,7 @@ START_TEST(by_default_the_main_threads_frames_are_read)
 }
 END_TEST
 
-/* Which of its threads shuts the interpreter down nobody knows. */
+/* Which of its threads shuts the interpreter down is not known. */
 START_TEST(by_default_no_frames_are_read_of_a_program_that_embeds_python)
 {
   for (int i = 0; i < python_count; i++) {
@@ -147,7 +147,7 @@ START_TEST(by_default_no_frames_are_read_of_a_program_that_embeds_python)
 }
 END_TEST
 
-/* With a note where frames were asked for, and without one where nobody did. */
+/* With a note where frames were asked for, and without one where they were not. */
 START_TEST(by_default_an_unreadable_python_runs_as_ever)
 {
   static const char unread[] = "SELECT count(*) FROM note WHERE text LIKE '%its frames are not%'";

@@ -477,7 +477,7 @@ static void hand_no_more(int freed)
   if (!freed) CHECK(cudaFree(state));
 }
 
-/* A graph of the launch, with other memory copied within the device behind it. */
+/* A graph of the launch, with other memory copied within the device after it. */
 static cudaGraphExec_t graph_of_step(float *handed, char *to, const char *from)
 {
   cudaStream_t s;
