@@ -53,14 +53,17 @@ static weir_status place_of(wr_search *x, int64_t stack, size_t *out)
     *out = (size_t)*known;
     return WEIR_OK;
   }
-  wr_frame_name name = {0};
+  size_t from = 0;
+  wr_frame_name name = {0}, caller = {0};
   wr_guard_pause(&x->guard); /* files with symbols can be long */
-  weir_status s = wr_site_place(x->symbols, stack, &name);
+  weir_status s = wr_site_and_caller(x->symbols, stack, &name, &caller);
   wr_guard_go_on(&x->guard);
   if (s) return s;
-  bool kept = keep_place(x, &name, out);
-  return kept && !hash_map_put(&x->by_stack, (uint64_t)stack, *out) ? WEIR_OK
-                                                                    : wr_search_no_memory(x);
+  bool kept = keep_place(x, &name, out) && !hash_map_put(&x->by_stack, (uint64_t)stack, *out);
+  if (kept && caller.function)
+    kept = keep_place(x, &caller, &from) && !hash_map_put(&x->called_from, (uint64_t)stack, from);
+  wr_frame_name_free(&caller);
+  return kept ? WEIR_OK : wr_search_no_memory(x);
 }
 
 static weir_status place_of_common(wr_search *x, const wr_common *common, size_t *out)
@@ -223,9 +226,10 @@ static inline __attribute__((always_inline)) weir_status
 add_sums(wr_search *x, const wr_rule *rule, const wr_search_row *r, wr_search_cell *cell, size_t at)
 {
   wr_search_group *g = &x->groups[at];
-  if (cell)
+  if (cell) {
     cell->made = wr_capped_sum(cell->made, r->count);
-  else if (rule->often && count_by_thread(x, at, 0, r->count))
+    cell->weight = wr_capped_sum(cell->weight, rule->holds ? r->bytes : r->cost);
+  } else if (rule->often && count_by_thread(x, at, 0, r->count))
     return wr_search_no_memory(x);
   g->cost = wr_capped_sum(g->cost, r->cost), g->saving = wr_capped_sum(g->saving, r->saving);
   g->bytes = wr_capped_sum(g->bytes, r->bytes), g->count = wr_capped_sum(g->count, r->count);
@@ -282,6 +286,29 @@ weir_status wr_search_add_found(wr_search *x, const wr_rule *rule, const wr_foun
   return s ? s : wr_search_add_row(x, rule, &r);
 }
 
+/* Adds the rows of a cell to what its group has of their caller. What costs nothing weighs by its operations. */
+static weir_status add_caller(wr_search *x, const wr_search_cell *cell, int64_t stack)
+{
+  bool added;
+  wr_search_group *g = &x->groups[cell->group - 1];
+  const uint64_t *from = hash_map_get(&x->called_from, (uint64_t)stack);
+  const uint64_t weight = wr_capped_sum(cell->weight, cell->made);
+  g->weight = wr_capped_sum(g->weight, weight);
+  if (!from) return WEIR_OK;
+  uint64_t *at = hash_map_place(&x->by_caller, hash_mix(hash_mix(13, cell->group), *from), &added);
+  if (!at || (added &&
+              !wr_grow(&x->callers, &x->caller_capacity, x->caller_count + 1, sizeof(*x->callers))))
+    return wr_search_no_memory(x);
+  if (added) {
+    *at = x->caller_count++;
+    x->callers[*at] = (wr_search_caller){.place = (size_t)*from, .next = g->callers};
+    g->callers = x->caller_count;
+  }
+  wr_search_caller *c = &x->callers[*at];
+  c->weight = wr_capped_sum(c->weight, weight), c->count = wr_capped_sum(c->count, cell->made);
+  return WEIR_OK;
+}
+
 weir_status wr_search_end_rows(wr_search *x)
 {
   weir_status s = WEIR_OK;
@@ -289,6 +316,7 @@ weir_status wr_search_end_rows(wr_search *x)
     const wr_search_cell *cell = &x->cells[x->used[i]];
     const wr_common *t = &x->facts.common[x->used[i] / WR_SEARCH_SLOTS];
     s = count_by_thread(x, cell->group - 1, t->thread, cell->made);
+    if (!s) s = add_caller(x, cell, t->stack);
   }
   for (size_t i = 0; i < x->group_count; i++) {
     wr_search_place *p = &x->places[x->groups[i].place];
@@ -309,5 +337,6 @@ void wr_search_forget_groups(wr_search *x)
     x->cells[x->used[i]] = (wr_search_cell){0};
   hash_map_free(&x->by_tally);
   hash_map_free(&x->by_thread);
-  x->group_count = x->tally_count = x->used_count = 0;
+  hash_map_free(&x->by_caller);
+  x->group_count = x->tally_count = x->caller_count = x->used_count = 0;
 }

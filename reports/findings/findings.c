@@ -263,7 +263,9 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->places);
   free(x->groups);
   free(x->tallies);
+  free(x->callers);
   hash_map_free(&x->by_stack);
+  hash_map_free(&x->called_from);
   hash_map_free(&x->by_place);
   wr_facts_close(x->pass);
   wr_wait_close(x->waits);
@@ -463,6 +465,10 @@ static void finding_free(wr_finding *f)
     free(f->site[i].function);
     free(f->site[i].file);
     free(f->site[i].source);
+    for (size_t c = 0; c < f->site[i].callers; c++) {
+      free(f->site[i].caller[c].function);
+      free(f->site[i].caller[c].file);
+    }
   }
   free(f->range);
   free(f->driver_fix);

@@ -36,13 +36,24 @@ typedef struct wr_findings_settings {
   void *progress_context;
 } wr_findings_settings;
 
-enum { WR_FINDING_SITES = 8 };
+enum { WR_FINDING_SITES = 8, WR_FINDING_CALLERS = 3 };
+
+typedef struct wr_finding_caller {
+  char *function, *file; /* owned; file NULL: not known */
+  int line;
+  double share;   /* of what the operations of the site cost, or of the bytes that they hold */
+  uint64_t count; /* operations */
+} wr_finding_caller;
 
 typedef struct wr_finding_site {
   char *function, *file; /* owned; file NULL: not known */
   int line;
   char *source;            /* owned: the line itself, NULL: not at hand */
   uint64_t cost_ns, count; /* 0: not where the operations are, but what they go with */
+  wr_finding_caller caller
+      [WR_FINDING_CALLERS]; /* places that call its function: the one that has most of the cost, or those with most */
+  size_t callers,
+      more_callers; /* those there are; those left out. 0: none is known, as of main() */
 } wr_finding_site;
 
 typedef struct wr_finding {

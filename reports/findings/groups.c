@@ -9,6 +9,7 @@
 enum {
   MANY_THREADS = 8 /* times what a place has to do often: by so much in all it is a habit, too */
 };
+#define MOST_OF_CALLERS 0.6 /* of what a place costs: a caller that has it stands alone */
 
 /* By what the run gains; where that is not known, by what it costs. */
 static bool matters(const wr_search *x, const wr_rule *rule, const wr_search_group *g)
@@ -54,7 +55,55 @@ static int by_cost(const void *left, const void *right, void *search_)
   return wr_search_by_name(x->file, x->function, x->line, y->file, y->function, y->line);
 }
 
-static weir_status add_site(wr_search *x, wr_finding *f, size_t at, uint64_t cost, uint64_t count)
+/* Callers that weigh the same are in the order of their names. */
+static bool precedes(const wr_search *x, const wr_search_caller *a, const wr_search_caller *b)
+{
+  const wr_frame_name *p = &x->places[a->place].name, *q = &x->places[b->place].name;
+  if (a->weight != b->weight) return a->weight > b->weight;
+  return wr_search_by_name(p->file, p->function, p->line, q->file, q->function, q->line) < 0;
+}
+
+/* The heaviest callers of a group, in order; *all: how many it has. */
+static size_t heaviest_callers(const wr_search *x, const wr_search_group *g,
+                               const wr_search_caller *top[WR_FINDING_CALLERS], size_t *all)
+{
+  size_t count = *all = 0;
+  for (size_t i = g->callers; i; i = x->callers[i - 1].next, ++*all) {
+    const wr_search_caller *c = &x->callers[i - 1];
+    size_t at = count;
+    while (at && precedes(x, c, top[at - 1]))
+      at--;
+    if (at == WR_FINDING_CALLERS) continue;
+    if (count < WR_FINDING_CALLERS) count++;
+    for (size_t to = count - 1; to > at; to--)
+      top[to] = top[to - 1];
+    top[at] = c;
+  }
+  return count;
+}
+
+/* The one that has most of the group, where one has. */
+static weir_status add_callers(wr_search *x, wr_finding_site *s, const wr_search_group *g)
+{
+  const wr_search_caller *top[WR_FINDING_CALLERS];
+  size_t all = 0, count = heaviest_callers(x, g, top, &all);
+  if (count && (double)top[0]->weight >= MOST_OF_CALLERS * (double)g->weight) count = 1;
+  for (size_t i = 0; i < count; i++) {
+    const wr_frame_name *n = &x->places[top[i]->place].name;
+    wr_finding_caller *c = &s->caller[s->callers++];
+    *c = (wr_finding_caller){.function = wr_format("%s", n->function),
+                             .file = n->file ? wr_format("%s", n->file) : NULL,
+                             .line = n->file ? n->line : 0,
+                             .share = (double)top[i]->weight / (double)g->weight,
+                             .count = top[i]->count};
+    if (!c->function || (n->file && !c->file)) return wr_search_no_memory(x);
+  }
+  s->more_callers = all - count;
+  return WEIR_OK;
+}
+
+/* `g`: whose place it is; NULL: what another goes with. */
+static weir_status add_site(wr_search *x, wr_finding *f, size_t at, const wr_search_group *g)
 {
   if (f->sites == WR_FINDING_SITES) {
     f->more_sites++;
@@ -68,9 +117,10 @@ static weir_status add_site(wr_search *x, wr_finding *f, size_t at, uint64_t cos
                          .line = n->file ? n->line : 0,
                          .source = x->quoted ? wr_source_line(n->file, n->line, x->began, n->built)
                                              : NULL,
-                         .cost_ns = cost,
-                         .count = count};
-  return s->function && (s->file || !n->file) ? WEIR_OK : wr_search_no_memory(x);
+                         .cost_ns = g ? g->cost : 0,
+                         .count = g ? g->count : 0};
+  if (!s->function || (n->file && !s->file)) return wr_search_no_memory(x);
+  return g ? add_callers(x, s, g) : WEIR_OK;
 }
 
 /* The name of the range that has most of a group. */
@@ -118,7 +168,7 @@ static weir_status add_related(wr_search *x, wr_finding *f, const wr_search_grou
   const wr_common *common = NULL;
   if (!g->related) return WEIR_OK;
   weir_status s = wr_search_look_up(x, g->related, &common, &at, &device, &range);
-  return s || at == g->place ? s : add_site(x, f, at, 0, 0);
+  return s || at == g->place ? s : add_site(x, f, at, NULL);
 }
 
 /* group[0..count) are one finding, of which `all` is the sum. */
@@ -133,7 +183,7 @@ static weir_status make_finding(wr_search *x, const wr_rule *rule, const wr_sear
   size_t made = f && !all->removed ? f->made : 0;
   for (size_t i = 0; !s && i < count; i++) {
     x->claims.group[g[i].claims].finding = made;
-    s = add_site(x, f, g[i].place, g[i].cost, g[i].count);
+    s = add_site(x, f, g[i].place, &g[i]);
   }
   for (size_t i = 0; !s && i < count && !all->removed; i++)
     s = add_related(x, f, &g[i]);

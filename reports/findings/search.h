@@ -37,6 +37,8 @@ typedef struct wr_search_group { /* what becomes a finding, or a part of one */
   bool removed;   /* by Weir's caches, in this run */
   bool by_driver; /* all calls are the driver's own functions */
   uint64_t cost, saving, bytes, count;
+  size_t callers;   /* the last of its `wr_search_caller`, from 1; 0 none */
+  uint64_t weight;  /* of its rows */
   uint64_t most;    /* operations that one thread made */
   wr_spread spread; /* of savings */
   uint64_t slow_count, slow_ns;
@@ -48,9 +50,17 @@ typedef struct wr_search_group { /* what becomes a finding, or a part of one */
 
 /* Rows of one template, of one certainty or removed. */
 typedef struct wr_search_cell {
-  size_t group;  /* theirs, from 1; 0: there is none yet */
-  uint64_t made; /* operations */
+  size_t group;    /* theirs, from 1; 0: there is none yet */
+  uint64_t made;   /* operations */
+  uint64_t weight; /* ns of cost, or bytes held */
 } wr_search_cell;
+
+/* What a group has of the place that called its function. */
+typedef struct wr_search_caller {
+  size_t place;
+  uint64_t weight, count;
+  size_t next; /* of the same group, from 1; 0: no more */
+} wr_search_caller;
 
 typedef struct wr_search_tally { /* cost of a group's rows in ranges of one name */
   size_t group;
@@ -72,6 +82,7 @@ typedef struct wr_findings_pass {
   wr_guard guard;
   sqlite3_stmt *about;      /* an event: stack, device, name of its range */
   hash_map by_stack;        /* stack -> place */
+  hash_map called_from;     /* stack -> place of the caller; without: there is none */
   size_t *place_at;         /* owned: by facts.common: place, from 1; 0 not known yet */
   size_t *family_at;        /* owned: by facts.common: its place in `families` */
   wr_call_family *families; /* owned */
@@ -103,9 +114,11 @@ typedef struct wr_findings_pass {
   size_t *used;          /* owned: those that have rows */
   size_t used_count, used_capacity;
   hash_map by_tally, by_thread; /* by_thread: of a group and a thread its operations */
+  hash_map by_caller;           /* of a group and a place */
   wr_search_group *groups;
   wr_search_tally *tallies;
-  size_t group_count, group_capacity, tally_count, tally_capacity;
+  wr_search_caller *callers;
+  size_t group_count, group_capacity, tally_count, tally_capacity, caller_count, caller_capacity;
 } wr_search;
 
 typedef struct wr_search_row { /* of a rule */

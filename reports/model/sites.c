@@ -282,14 +282,10 @@ static bool fill_place(wr_site *s, const wr_frame *f)
   return s->function && s->module && (s->file || !f->file);
 }
 
-weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out)
+/* NULL: "(no stack)". */
+static weir_status name_of_frame(const wr_frame *at, wr_frame_name *out)
 {
-  const wr_frame *frames = NULL;
-  size_t count = 0;
   wr_site site = {0};
-  weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
-  if (s) return s;
-  const wr_frame *at = count ? &frames[wr_site_in(wr_symbols_trace(symbols), frames, count)] : NULL;
   bool good = fill_place(&site, at);
   *out = (wr_frame_name){.function = site.function,
                          .file = site.file,
@@ -299,6 +295,57 @@ weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out
                          .known = site.known};
   if (!good) wr_frame_name_free(out);
   return good ? WEIR_OK : weir_fail(WEIR_ENOMEM, "naming a call site: out of host memory");
+}
+
+/* Where a program, or a file of a script's, begins: what calls it is no code of the user's. */
+static bool is_outermost(const wr_frame *f)
+{
+  static const char *const names[] = {"main", "_start", "<module>"};
+  for (size_t i = 0; f->function && i < sizeof names / sizeof *names; i++)
+    if (!strcmp(f->function, names[i])) return true;
+  return false;
+}
+
+static bool are_one_function(const wr_frame *a, const wr_frame *b)
+{
+  if (!a->function || !b->function || strcmp(a->function, b->function) != 0) return false;
+  return a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file));
+}
+
+/* The user's frame that called the function of the one at `at`, which may call itself; NULL: none is known. */
+static const wr_frame *caller_of(const wr_frame *f, size_t count, size_t at)
+{
+  if (!own_frame(&f[at]) || is_outermost(&f[at])) return NULL;
+  for (size_t i = at + 1; i < count; i++) {
+    if (f[i].function && !strcmp(f[i].function, "_start")) return NULL;
+    if (own_frame(&f[i]) && !are_one_function(&f[i], &f[at])) return &f[i];
+  }
+  return NULL;
+}
+
+weir_status wr_site_and_caller(wr_symbols *symbols, int64_t stack, wr_frame_name *site,
+                               wr_frame_name *caller)
+{
+  const wr_frame *frames = NULL;
+  size_t count = 0;
+  *caller = (wr_frame_name){0};
+  weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
+  if (s) return s;
+  const size_t at = count ? wr_site_in(wr_symbols_trace(symbols), frames, count) : 0;
+  const wr_frame *above = count ? caller_of(frames, count, at) : NULL;
+  s = name_of_frame(count ? &frames[at] : NULL, site);
+  if (s || !above) return s;
+  s = name_of_frame(above, caller);
+  if (s) wr_frame_name_free(site);
+  return s;
+}
+
+weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out)
+{
+  wr_frame_name caller;
+  weir_status s = wr_site_and_caller(symbols, stack, out, &caller);
+  wr_frame_name_free(&caller);
+  return s;
 }
 
 void wr_frame_name_free(wr_frame_name *name)

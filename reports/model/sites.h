@@ -75,6 +75,11 @@ const char *wr_mem_name(int mem);
 
 /* The site of one stack (out's texts are new; "(no stack)" for 0). */
 weir_status wr_site_place(wr_symbols *symbols, int64_t stack, wr_frame_name *out);
+
+/* The same, and the user's place that called the site's function: `function` NULL where none is known, as of what is in
+ * main() itself. */
+weir_status wr_site_and_caller(wr_symbols *symbols, int64_t stack, wr_frame_name *site,
+                               wr_frame_name *caller);
 void wr_frame_name_free(wr_frame_name *name);
 
 /* The site of one stack in words: "function  file:line", or as much of it as is known; new. */

@@ -68,18 +68,52 @@ static char *costs(const wr_findings *all, const wr_finding *f)
   return fclose(to) ? NULL : text;
 }
 
+/* "train_step  train.cu:230" (new). NULL: out of memory. */
+static char *name_place(const char *function, const char *file, int line)
+{
+  return file ? wr_format("%s  %s:%d", function, wr_file_name(file), line)
+              : wr_format("%s", function);
+}
+
+/* "train_step  train.cu:230", of several with the share of each, or "" (new). NULL: out of memory. */
+static char *name_callers(const wr_finding_site *s)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  for (size_t i = 0; to && i < s->callers; i++) {
+    const wr_finding_caller *c = &s->caller[i];
+    char *place = name_place(c->function, c->file, c->line);
+    if (!place) {
+      (void)fclose(to);
+      free(text);
+      return NULL;
+    }
+    (void)fprintf(to, i ? ", %s" : "%s", place);
+    if (s->callers > 1 || s->more_callers) (void)fprintf(to, " (%.0f %%)", c->share * 100);
+    free(place);
+  }
+  if (to && s->callers > 1 && s->more_callers)
+    (void)fprintf(to, " and %s more", COUNTED(s->more_callers, "caller"));
+  return to && !fclose(to) ? text : NULL;
+}
+
 static void add_finding_site(const findings_section *x, const wr_finding *f,
                              const wr_finding_site *s)
 {
-  if (!s->count)
-    LINE(x, s->file ? "  with %s  %s:%d" : "  with %s", s->function,
-         s->file ? wr_file_name(s->file) : "", s->line);
+  char *place = name_place(s->function, s->file, s->line), *callers = name_callers(s);
+  const char *from = s->callers ? "  ← " : "";
+  if (!place || !callers)
+    x->t->failed = true;
+  else if (!s->count)
+    LINE(x, "  with %s", place);
   else if (f->sites - 1 && f->site[1].count)
-    LINE(x, s->file ? "  %s, %s  %s  %s:%d" : "  %s, %s  %s", DURATION(s->cost_ns),
-         COUNTED(s->count, "time"), s->function, s->file ? wr_file_name(s->file) : "", s->line);
+    LINE(x, "  %s, %s  %s%s%s", DURATION(s->cost_ns), COUNTED(s->count, "time"), place, from,
+         callers);
   else
-    LINE(x, s->file ? "  %s  %s:%d" : "  %s", s->function, s->file ? wr_file_name(s->file) : "",
-         s->line);
+    LINE(x, "  %s%s%s", place, from, callers);
+  free(place);
+  free(callers);
   if (s->source) wr_table_before(x->to, WR_SOURCE, "      %d | %s", s->line, s->source);
 }
 
@@ -164,13 +198,6 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   else
     LINE(x, "  As %zu.", number_of(all, first));
   add_under(x, all, i);
-}
-
-/* "train_step  train.cu:230" (new). NULL: out of memory. */
-static char *name_place(const char *function, const char *file, int line)
-{
-  return file ? wr_format("%s  %s:%d", function, wr_file_name(file), line)
-              : wr_format("%s", function);
 }
 
 /* "repeated-upload  train_step  train.cu:230  of 8.81 ms, 32 times; weir run --hash decides" */
@@ -439,12 +466,29 @@ static uint64_t within(uint64_t n)
   return n > INT64_MAX ? INT64_MAX : n;
 }
 
+static void put_callers(wr_named_table *t, const wr_finding_site *s)
+{
+  static const wr_column columns[] = {{"place", "in", WR_COLUMN_PLACE, 0},
+                                      {"share_of_place", "of the place", WR_COLUMN_SHARE, 0},
+                                      {"count", "operations", WR_COLUMN_COUNT, 0}};
+  wr_named_table *rows = wr_table_put_rows(t, columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < s->callers; i++) {
+    const wr_finding_caller *c = &s->caller[i];
+    wr_table_row(rows);
+    wr_table_put_place(rows, c->function, c->file, c->line);
+    wr_table_put_real(rows, c->share);
+    wr_table_put(rows, within(c->count));
+  }
+}
+
 static void put_sites(wr_named_table *t, const wr_finding *f)
 {
   static const wr_column columns[] = {{"place", "in", WR_COLUMN_PLACE, 0},
                                       {"source", "line", WR_COLUMN_TEXT, 0},
                                       {"cost_host_ns", "costs", WR_COLUMN_HOST_NS, 0},
-                                      {"count", "operations", WR_COLUMN_COUNT, 0}};
+                                      {"count", "operations", WR_COLUMN_COUNT, 0},
+                                      {"called_from", "called from", WR_COLUMN_ROWS, 0},
+                                      {"more_callers", "more callers", WR_COLUMN_COUNT, 0}};
   wr_named_table *rows = wr_table_put_rows(t, columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < f->sites; i++) {
     const wr_finding_site *s = &f->site[i];
@@ -452,6 +496,8 @@ static void put_sites(wr_named_table *t, const wr_finding *f)
     wr_table_put_place(rows, s->function, s->file, s->line);
     wr_table_put_text(rows, s->source);
     WR_PUT(rows, within(s->cost_ns), within(s->count));
+    put_callers(rows, s);
+    wr_table_put(rows, within(s->more_callers));
   }
 }
 
@@ -478,6 +524,15 @@ static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding
   put_sites(t, f);
 }
 
+/* Of the first place, as in text. */
+static void put_caller_words(wr_named_table *t, const wr_finding *f)
+{
+  char *words = f->sites ? name_callers(&f->site[0]) : NULL;
+  if (f->sites && !words) t->of->failed = true;
+  wr_table_put_text(t, words && *words ? words : NULL);
+  free(words);
+}
+
 static void put_finding(wr_named_table *t, const wr_findings *all, const wr_finding *f)
 {
   wr_table_row(t);
@@ -491,6 +546,7 @@ static void put_finding(wr_named_table *t, const wr_findings *all, const wr_find
     wr_table_put_place(t, f->site[0].function, f->site[0].file, f->site[0].line);
   else
     wr_table_put_none(t);
+  put_caller_words(t, f);
   wr_table_put_text(t, f->range);
   wr_table_put_text(t, f->rule->title);
   wr_table_put_text(t, f->fix);
@@ -558,6 +614,7 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
       {"saving_bytes", "bytes", WR_COLUMN_BYTES, 1},
       {"count", "operations", WR_COLUMN_COUNT, 2},
       {"place", "in", WR_COLUMN_PLACE, 0},
+      {"callers_in_words", "called from", WR_COLUMN_TEXT, 8 | WR_IN_TEXT},
       {"range", "range", WR_COLUMN_TEXT, 5},
       {"title", "what", WR_COLUMN_TEXT, 6},
       {"fix", "what to do", WR_COLUMN_TEXT, 7},

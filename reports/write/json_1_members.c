@@ -252,9 +252,13 @@ static const old_member note[] = {CELLS("note"), LAST};
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
+static const old_member finding_caller[] = {SPOT, CELLS("share=share_of_place count"), LAST};
+
 static const old_member finding_site[] = {
     SPOT,
-    CELLS("source cost_ns=cost_host_ns count"), LAST};
+    CELLS("source cost_ns=cost_host_ns count"),
+    ROWS("called_from", "called_from", finding_caller),
+    CELLS("more_callers"), LAST};
 
 static const old_member finding[] = {
     CELLS("rule id title severity certainty cost_ns=cost_host_ns saving_ns=saving_host_ns "

@@ -63,6 +63,24 @@ START_TEST(a_planted_waste_is_found_in_its_line_with_a_fix)
 }
 END_TEST
 
+START_TEST(a_place_in_a_function_names_the_one_that_calls_it)
+{
+  json_t *all = load_findings();
+  const json_t *f;
+  size_t i, named = 0;
+  json_array_foreach(json_object_get(all, "findings"), i, f)
+  {
+    const json_t *site = json_array_get(json_object_get(f, "sites"), 0),
+                 *caller = json_array_get(json_object_get(site, "called_from"), 0);
+    const char *name =
+        json_string_value(json_object_get(json_object_get(caller, "place"), "function"));
+    named += name && !strcmp(name, "look_at_frames");
+  }
+  ck_assert_msg(named >= 6, "%zu: %.3000s", named, sh("cat t.json")->out);
+  json_decref(all);
+}
+END_TEST
+
 /* Where a waste was planted another rule may know more of it: that it is the same bytes, as hashes of
  * them show. */
 static bool is_planted(const json_t *f)
@@ -120,6 +138,7 @@ int main(void)
   tcase_add_unchecked_fixture(t, run_trial, leave_scratch);
   tcase_add_loop_test(t, a_planted_waste_is_found_in_its_line_with_a_fix, 0,
                       sizeof wastes / sizeof *wastes);
+  tcase_add_test(t, a_place_in_a_function_names_the_one_that_calls_it);
   tcase_add_test(t, what_is_certain_was_planted);
   tcase_add_test(t, what_would_show_more_is_said);
   tcase_add_test(t, without_its_second_device_it_ends);

@@ -8,6 +8,7 @@
 #include "reports/findings/fix.h"
 #include "reports/findings/place_name.h"
 #include "reports/model/open.h"
+#include "reports/write/report.h"
 #include "tests/reports/synth.h"
 
 enum { DURATION = 1000000 };
@@ -332,22 +333,28 @@ START_TEST(in_which_order_a_rule_finds_its_rows_changes_nothing)
 }
 END_TEST
 
+/* A frame of the user's, in a file that all have in common, or one of a library's. */
+static void name_frame(uint32_t i, const char *function, uint32_t line)
+{
+  char payload[128];
+  const char *file =
+      strncmp(function, "library", 7) != 0 ? "/home/fill.cu" : "/usr/include/library.hpp";
+  python_frame_info info = {.line = line,
+                            .function_bytes = (uint16_t)strlen(function),
+                            .file_bytes = (uint16_t)strlen(file)};
+  memcpy(payload, &info, sizeof info);
+  int n = snprintf(payload + sizeof info, sizeof payload - sizeof info, "%s%s", function, file);
+  synth_extended(0, WEIR_EV_PYTHON_FRAME, WEIR_PYTHON_FRAME_FIRST + i, 0, payload,
+                 sizeof info + (size_t)n);
+}
+
 /* Row n of each rule is of an event whose place is function[n] in line[n] of one file. */
 static void judge_lines(wr_findings *f, const char *const *function, const uint32_t *line,
                         uint32_t count)
 {
   synth_open(synth_dir());
   for (uint32_t i = 0; i < count; i++) {
-    char payload[128];
-    const char *file = "/home/fill.cu";
-    python_frame_info info = {.line = line[i],
-                              .function_bytes = (uint16_t)strlen(function[i]),
-                              .file_bytes = (uint16_t)strlen(file)};
-    memcpy(payload, &info, sizeof info);
-    int n =
-        snprintf(payload + sizeof info, sizeof payload - sizeof info, "%s%s", function[i], file);
-    synth_extended(0, WEIR_EV_PYTHON_FRAME, WEIR_PYTHON_FRAME_FIRST + i, 0, payload,
-                   sizeof info + (size_t)n);
+    name_frame(i, function[i], line[i]);
     synth_stack(0, i + 1, (uint64_t[]){WEIR_PYTHON_FRAME_FIRST + i}, 1);
     synth_event(0, i * 1000, 500,
                 (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuInit"), .stack = i + 1});
@@ -384,6 +391,153 @@ START_TEST(instantiations_of_a_template_are_one_place)
   ck_assert_uint_eq(f.finding[4].saving_bytes, 16);
   ck_assert_uint_eq(f.finding[4].count, 2);
   wr_findings_free(&f);
+}
+END_TEST
+
+/* ---- callers --------------------------------------------------------------------------------- */
+
+enum { HELPER, AGAIN, BLOCK, FIRST, SECOND, THIRD, FOURTH, MAIN, FRAMES };
+
+/* Event n is of the n-th stack: up to three of the frames above, innermost first, then main(). */
+static const char *call_from(const int (*stacks)[3], uint32_t count)
+{
+  static const struct {
+    const char *function;
+    uint32_t line;
+  } frames[FRAMES] = {{"upload<float>(float*)", 5},
+                      {"upload<float>(float*)", 6},
+                      {"library_copy", 7},
+                      {"train", 10},
+                      {"train", 20},
+                      {"check", 30},
+                      {"load", 40},
+                      {"main", 50}};
+  synth_open(synth_dir());
+  for (uint32_t i = 0; i < FRAMES; i++)
+    name_frame(i, frames[i].function, frames[i].line);
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t at[4] = {0};
+    uint32_t depth = 0;
+    while (depth < 3 && stacks[i][depth] >= 0)
+      at[depth] = WEIR_PYTHON_FRAME_FIRST + (uint64_t)stacks[i][depth], depth++;
+    at[depth++] = WEIR_PYTHON_FRAME_FIRST + MAIN;
+    synth_stack(0, i + 1, at, depth);
+    synth_event(0, i * 1000, 500,
+                (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuInit"), .stack = i + 1});
+  }
+  return synth_import_this();
+}
+
+/* What each event costs is `cost` of its id. */
+static void judge_callers(wr_findings *f, const int (*stacks)[3], uint32_t count, const char *cost)
+{
+  char sql[128];
+  make_rules_folder();
+  (void)snprintf(sql, sizeof sql, "SELECT id AS event, %s AS cost_ns FROM event_row", cost);
+  write_rule("one", sql);
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(f, call_from(stacks, count), &settings) == WEIR_OK, "%s",
+                weir_error_message());
+}
+
+static void has_caller(const wr_finding_site *s, size_t i, const char *function, int line,
+                       uint64_t per_cent, uint64_t count)
+{
+  ck_assert_msg(i < s->callers, "%zu callers", s->callers);
+  const wr_finding_caller *c = &s->caller[i];
+  ck_assert_str_eq(c->function, function);
+  ck_assert_int_eq(c->line, line);
+  ck_assert_uint_eq(c->count, count);
+  ck_assert_msg((uint64_t)(c->share * 100 + 0.5) == per_cent, "%g", c->share);
+}
+
+START_TEST(a_helper_has_the_caller_that_most_of_its_cost_is_of)
+{
+  wr_findings f;
+  const int stacks[][3] = {{HELPER, FIRST, -1}, {HELPER, THIRD, -1}, {HELPER, FIRST, THIRD}};
+  judge_callers(&f, stacks, 3, "CASE id WHEN 2 THEN 399 ELSE 299 END");
+  ck_assert_uint_eq(f.count, 1);
+  const wr_finding_site *s = &f.finding[0].site[0];
+  ck_assert_str_eq(s->function, "upload<float>(float*)");
+  ck_assert_uint_eq(s->callers, 1);
+  has_caller(s, 0, "train", 10, 60, 2);
+  ck_assert_uint_eq(s->more_callers, 1);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(a_helper_of_which_no_caller_has_most_has_three)
+{
+  wr_findings f;
+  const int stacks[][3] = {
+      {HELPER, FIRST, -1}, {HELPER, SECOND, -1}, {HELPER, THIRD, -1}, {HELPER, FOURTH, -1}};
+  judge_callers(&f, stacks, 4, "CASE id WHEN 2 THEN 499 WHEN 4 THEN 299 ELSE 99 END");
+  ck_assert_uint_eq(f.count, 1);
+  const wr_finding_site *s = &f.finding[0].site[0];
+  ck_assert_uint_eq(s->callers, 3);
+  has_caller(s, 0, "train", 20, 50, 1);
+  has_caller(s, 1, "load", 40, 30, 1);
+  has_caller(s, 2, "check", 30, 10, 1); /* weighs what the other "train" does */
+  ck_assert_uint_eq(s->more_callers, 1);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(callers_are_not_the_function_itself_or_a_librarys)
+{
+  wr_findings f;
+  const int stacks[][3] = {{HELPER, AGAIN, FIRST}, {HELPER, BLOCK, FIRST}};
+  judge_callers(&f, stacks, 2, "100");
+  ck_assert_uint_eq(f.count, 1);
+  ck_assert_uint_eq(f.finding[0].site[0].callers, 1);
+  has_caller(&f.finding[0].site[0], 0, "train", 10, 100, 2);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(what_is_in_main_has_no_caller)
+{
+  wr_findings f;
+  const int stacks[][3] = {{-1, -1, -1}, {FIRST, -1, -1}};
+  judge_callers(&f, stacks, 2, "CASE id WHEN 1 THEN 400 ELSE 300 END");
+  ck_assert_uint_eq(f.count, 2);
+  ck_assert_str_eq(f.finding[0].site[0].function, "main");
+  ck_assert_uint_eq(f.finding[0].site[0].callers, 0);
+  ck_assert_uint_eq(f.finding[1].site[0].callers, 1);
+  has_caller(&f.finding[1].site[0], 0, "main", 50, 100, 1);
+  wr_findings_free(&f);
+}
+END_TEST
+
+static char *findings_text(const char *trace)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&text, &bytes);
+  ck_assert_ptr_nonnull(to);
+  report_settings o = {.width = 100, .findings = {.rules = folder, .min = {0, -1, 1}}};
+  ck_assert_msg(report_summary(to, trace, &o) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_int_eq(fclose(to), 0);
+  return text;
+}
+
+START_TEST(text_has_the_callers_next_to_the_place)
+{
+  const int one[][3] = {{HELPER, FIRST, -1}, {FIRST, -1, -1}},
+            two[][3] = {{HELPER, FIRST, -1}, {HELPER, THIRD, -1}};
+  make_rules_folder();
+  write_rule("one", "-- certainty: likely\nSELECT id AS event, 100 AS cost_ns FROM event_row");
+  char *text = findings_text(call_from(one, 2));
+  ck_assert_msg(strstr(text, "upload<float>(float*)  fill.cu:5  ← train  fill.cu:10\n") != NULL,
+                "%s", text);
+  free(text);
+  synth_clean();
+  make_rules_folder();
+  write_rule("one", "-- certainty: likely\nSELECT id AS event, 100 AS cost_ns FROM event_row");
+  text = findings_text(call_from(two, 2));
+  ck_assert_msg(strstr(text, "← check  fill.cu:30 (50 %), train  fill.cu:10 (50 %)") != NULL, "%s",
+                text);
+  free(text);
 }
 END_TEST
 
@@ -613,6 +767,11 @@ int main(void)
   tcase_add_test(t, short_kernels_each_waited_for_are_a_storm);
   tcase_add_test(t, in_which_order_a_rule_finds_its_rows_changes_nothing);
   tcase_add_test(t, instantiations_of_a_template_are_one_place);
+  tcase_add_test(t, a_helper_has_the_caller_that_most_of_its_cost_is_of);
+  tcase_add_test(t, a_helper_of_which_no_caller_has_most_has_three);
+  tcase_add_test(t, callers_are_not_the_function_itself_or_a_librarys);
+  tcase_add_test(t, what_is_in_main_has_no_caller);
+  tcase_add_test(t, text_has_the_callers_next_to_the_place);
   tcase_add_test(t, of_the_same_operations_of_a_line_the_surest_finding_leads);
   tcase_add_test(t, findings_of_other_operations_of_a_line_stand_apart);
   tcase_add_test(t, a_report_prints_a_finding_as_a_line_of_the_one_it_stands_under);

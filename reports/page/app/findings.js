@@ -11,11 +11,21 @@ function siteText({ function: name, file, line }) {
   return { name: cleanName(name || 'unknown function'), path };
 }
 
+/* What calls the site's function: the place that has most of the cost, or those with most. */
+function callersOf({ called_from: callers, more_callers: more }) {
+  if (!callers?.length) return null;
+  const words = callers.map((caller) => {
+    const { name, path } = siteText(caller);
+    return `${name} ${path}${callers.length > 1 || more ? ` (${Math.round(caller.share * 100)} %)` : ''}`;
+  });
+  return make('bdi', { class: 'file' }, ` ← ${words.join(', ')}`);
+}
+
 function siteLines(site) {
   const { name, path } = siteText(site);
   const source = framesNamed(site).map(frameSource).find((text) => text !== null);
   return make('li', {},
-    make('bdi', { class: 'function' }, name), ' ', make('bdi', { class: 'file' }, path),
+    make('bdi', { class: 'function' }, name), ' ', make('bdi', { class: 'file' }, path), callersOf(site),
     source === undefined ? null : make('pre', {}, make('span', { class: 'line-number', 'aria-hidden': 'true' }, `${site.line ?? ''} `),
       make('code', {}, cleanName(source.trim(), 400))));
 }
