@@ -121,7 +121,8 @@ static weir_status tally_range(wr_search *x, size_t at, const wr_search_row *r)
 }
 
 /* NULL: out of memory. */
-static wr_search_group *group_of(wr_search *x, const wr_search_row *r, size_t *at)
+static wr_search_group *group_of(wr_search *x, const wr_rule *rule, const wr_search_row *r,
+                                 size_t *at)
 {
   size_t *known = &x->places[r->place].group[r->removed ? WR_CERTAINTIES : r->certainty];
   if (!*known) {
@@ -136,6 +137,12 @@ static wr_search_group *group_of(wr_search *x, const wr_search_row *r, size_t *a
                                                     .device = r->device,
                                                     .claims = claims};
     *known = x->group_count;
+    if (rule->kernels && !r->removed) {
+      if (!wr_grow(&x->samples, &x->sample_capacity, x->sample_count + 1, sizeof(*x->samples)))
+        return NULL;
+      x->samples[x->sample_count++] = (wr_kernel_samples){0};
+      x->groups[*known - 1].samples = x->sample_count;
+    }
   }
   *at = *known - 1;
   return &x->groups[*at];
@@ -233,6 +240,7 @@ add_sums(wr_search *x, const wr_rule *rule, const wr_search_row *r, wr_search_ce
     return wr_search_no_memory(x);
   g->cost = wr_capped_sum(g->cost, r->cost), g->saving = wr_capped_sum(g->saving, r->saving);
   g->bytes = wr_capped_sum(g->bytes, r->bytes), g->count = wr_capped_sum(g->count, r->count);
+  if (g->samples) wr_kernel_samples_take(&x->samples[g->samples - 1], r->event);
   if (r->saving && !wr_spread_add(&g->spread, r->saving, r->bytes)) return wr_search_no_memory(x);
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
@@ -243,7 +251,7 @@ weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search
 {
   size_t at = 0;
   wr_search_cell *cell = cell_of(x, r->common, r->removed, r->certainty);
-  wr_search_group *g = group_of(x, r, &at);
+  wr_search_group *g = group_of(x, rule, r, &at);
   if (!g) return wr_search_no_memory(x);
   weir_status s = cell && !cell->group ? begin_cell(x, cell, r, at) : WEIR_OK;
   g->by_driver &= r->common && !(r->common->flags & WEIR_EVF_RUNTIME);
@@ -338,5 +346,5 @@ void wr_search_forget_groups(wr_search *x)
   hash_map_free(&x->by_tally);
   hash_map_free(&x->by_thread);
   hash_map_free(&x->by_caller);
-  x->group_count = x->tally_count = x->caller_count = x->used_count = 0;
+  x->group_count = x->tally_count = x->caller_count = x->sample_count = x->used_count = 0;
 }

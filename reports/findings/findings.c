@@ -243,6 +243,7 @@ static weir_status prepare_search(wr_search *x)
 static weir_status prepare_rules(wr_search *x)
 {
   weir_status s = wr_symbols_open(&x->symbols, x->db);
+  if (!s) s = wr_kernel_names_open(&x->kernels, x->db);
   return s ? s
            : wr_db_prepare(x->db,
                            x->ranges ? "SELECT e.template,"
@@ -264,6 +265,8 @@ void wr_findings_close(wr_findings_pass *x)
   free(x->groups);
   free(x->tallies);
   free(x->callers);
+  free(x->samples);
+  wr_kernel_names_close(&x->kernels);
   hash_map_free(&x->by_stack);
   hash_map_free(&x->called_from);
   hash_map_free(&x->by_place);
@@ -470,6 +473,8 @@ static void finding_free(wr_finding *f)
       free(f->site[i].caller[c].file);
     }
   }
+  for (size_t i = 0; i < f->kernels; i++)
+    free(f->kernel[i]);
   free(f->range);
   free(f->driver_fix);
 }

@@ -36,7 +36,7 @@ typedef struct wr_findings_settings {
   void *progress_context;
 } wr_findings_settings;
 
-enum { WR_FINDING_SITES = 8, WR_FINDING_CALLERS = 3 };
+enum { WR_FINDING_SITES = 8, WR_FINDING_CALLERS = 3, WR_FINDING_KERNELS = 3 };
 
 typedef struct wr_finding_caller {
   char *function, *file; /* owned; file NULL: not known */
@@ -76,6 +76,9 @@ typedef struct wr_finding {
   size_t sites, more_sites;               /* those there are; those left out */
   char *range;                            /* owned: the NVTX range that has most of it, NULL none */
   int device;                             /* ordinal; -1: several, or none */
+  char *
+      kernel[WR_FINDING_KERNELS]; /* owned: what it launches or waits for mostly (kernel_names.h) */
+  size_t kernels, more_kernels;   /* those there are; those left out */
 } wr_finding;
 
 /* What a rule finds that is too small to be a finding: its place that costs most. */

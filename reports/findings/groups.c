@@ -189,6 +189,7 @@ static weir_status make_finding(wr_search *x, const wr_rule *rule, const wr_sear
     s = add_related(x, f, &g[i]);
   wr_guard_pause(&x->guard); /* what a program has called it is long at times */
   if (!s && all->range) s = name_range(x, all->range, &f->range);
+  if (!s && rule->kernels && !all->removed) s = wr_search_name_kernels(x, f, g, count);
   wr_guard_go_on(&x->guard);
   return s;
 }

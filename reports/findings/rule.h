@@ -15,6 +15,8 @@
  *   -- least: untimed                   without device times its savings are the host's time alone,
  *                                       and the run gains at least that; always: with them, too
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
+ *   -- names: kernels                   a finding has the kernels that its operations launch, wait for,
+ *                                       or have in their graphs (kernel_names.h)
  *   -- needs: wait_detail               tables without which it cannot judge
  *   -- rows: storm                      tables, facts too, of which one without rows leaves nothing to
  *                                       find: then neither the SELECT nor the judge is run
@@ -60,6 +62,7 @@ typedef struct wr_rule { /* all texts are owned */
   bool queued;         /* savings by device times follow one another */
   wr_least_when least; /* when its savings are the least that the run gains */
   bool holds;          /* its bytes are memory held */
+  bool kernels;        /* what its operations launch, or wait for, is named */
   int64_t often;       /* operations, 0: one is enough */
   int64_t mostly;      /* per cent of calls, 0: any part is enough */
   wr_threshold threshold[WR_RULE_THRESHOLDS];

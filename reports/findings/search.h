@@ -11,6 +11,7 @@
 #include "reports/findings/findings.h"
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
+#include "reports/findings/kernel_names.h"
 #include "reports/findings/rule_calls.h"
 #include "reports/findings/spread.h"
 #include "reports/model/sites.h"
@@ -39,6 +40,7 @@ typedef struct wr_search_group { /* what becomes a finding, or a part of one */
   uint64_t cost, saving, bytes, count;
   size_t callers;   /* the last of its `wr_search_caller`, from 1; 0 none */
   uint64_t weight;  /* of its rows */
+  size_t samples;   /* operations of which kernels are named, from 1; 0 none */
   uint64_t most;    /* operations that one thread made */
   wr_spread spread; /* of savings */
   uint64_t slow_count, slow_ns;
@@ -94,6 +96,7 @@ typedef struct wr_findings_pass {
   wr_wait_pass *waits; /* as this one */
   uint64_t taken;      /* events */
   wr_finders finders;  /* of judges */
+  wr_kernel_names kernels;
   wr_big_blocks big;
   wr_claims claims;
   wr_rule_calls *has_calls; /* owned: by rule; NULL: not asked for yet */
@@ -118,7 +121,9 @@ typedef struct wr_findings_pass {
   wr_search_group *groups;
   wr_search_tally *tallies;
   wr_search_caller *callers;
-  size_t group_count, group_capacity, tally_count, tally_capacity, caller_count, caller_capacity;
+  wr_kernel_samples *samples;
+  size_t group_count, group_capacity, tally_count, tally_capacity, caller_count, caller_capacity,
+      sample_count, sample_capacity;
 } wr_search;
 
 typedef struct wr_search_row { /* of a rule */
@@ -172,6 +177,12 @@ weir_status wr_search_finish_groups(wr_search *x, const wr_rule *rule);
 /* The order of places by their names. */
 int wr_search_by_name(const char *file, const char *function, int line, const char *other_file,
                       const char *other_function, int other_line);
+
+/* ---- kernel_names.c -------------------------------------------------------------------------- */
+
+/* Names the kernels of a finding's groups, whose rule has them named. */
+weir_status wr_search_name_kernels(wr_search *x, wr_finding *f, const wr_search_group *g,
+                                   size_t count);
 
 /* ---- run_rule.c ------------------------------------------------------------------------------ */
 

@@ -41,8 +41,16 @@ static const char *name_bound(bound b)
   return b.least ? "at least" : "up to";
 }
 
+/* "scale<float>, add and 2 kernels more", or nothing. */
+static void print_kernels(FILE *to, const wr_finding *f)
+{
+  for (size_t i = 0; i < f->kernels; i++)
+    (void)fprintf(to, "%s%s", i ? ", " : "", f->kernel[i]);
+  if (f->more_kernels) (void)fprintf(to, " and %s more", COUNTED(f->more_kernels, "kernel"));
+}
+
 /* "saves up to 12.3 ms (11.8 to 12.7 ms, 4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times,
- * device 0" */
+ * device 0, kernel scale<float>" */
 static char *costs(const wr_findings *all, const wr_finding *f)
 {
   char *text = NULL;
@@ -65,6 +73,8 @@ static char *costs(const wr_findings *all, const wr_finding *f)
   (void)fprintf(to, ", %s", COUNTED(f->count, "time"));
   if (f->device >= 0) (void)fprintf(to, ", device %d", f->device);
   if (f->range && *f->range) (void)fprintf(to, ", range %s", f->range);
+  if (f->kernels) (void)fprintf(to, f->kernels > 1 ? ", kernels " : ", kernel ");
+  print_kernels(to, f);
   return fclose(to) ? NULL : text;
 }
 
@@ -521,6 +531,10 @@ static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding
   else
     wr_table_put_none(t);
   wr_table_put_if(t, f->under, f->under);
+  wr_table_put_texts(t);
+  for (size_t i = 0; i < f->kernels; i++)
+    wr_table_add_text(t, f->kernel[i]);
+  wr_table_put(t, within(f->more_kernels));
   put_sites(t, f);
 }
 
@@ -529,6 +543,17 @@ static void put_caller_words(wr_named_table *t, const wr_finding *f)
 {
   char *words = f->sites ? name_callers(&f->site[0]) : NULL;
   if (f->sites && !words) t->of->failed = true;
+  wr_table_put_text(t, words && *words ? words : NULL);
+  free(words);
+}
+
+static void put_kernel_words(wr_named_table *t, const wr_finding *f)
+{
+  char *words = NULL;
+  size_t bytes = 0;
+  FILE *to = open_memstream(&words, &bytes);
+  if (to) print_kernels(to, f);
+  if (!to || fclose(to) != 0) t->of->failed = true;
   wr_table_put_text(t, words && *words ? words : NULL);
   free(words);
 }
@@ -548,6 +573,7 @@ static void put_finding(wr_named_table *t, const wr_findings *all, const wr_find
     wr_table_put_none(t);
   put_caller_words(t, f);
   wr_table_put_text(t, f->range);
+  put_kernel_words(t, f);
   wr_table_put_text(t, f->rule->title);
   wr_table_put_text(t, f->fix);
   put_more(t, all, f);
@@ -616,6 +642,7 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
       {"place", "in", WR_COLUMN_PLACE, 0},
       {"callers_in_words", "called from", WR_COLUMN_TEXT, 8 | WR_IN_TEXT},
       {"range", "range", WR_COLUMN_TEXT, 5},
+      {"kernels_in_words", "kernels", WR_COLUMN_TEXT, 9 | WR_IN_TEXT},
       {"title", "what", WR_COLUMN_TEXT, 6},
       {"fix", "what to do", WR_COLUMN_TEXT, 7},
       {"rule", "rule", WR_COLUMN_ID, WR_IN_JSON},
@@ -631,6 +658,8 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
       {"at_least", "saves that or more", WR_COLUMN_TRUTH, WR_IN_JSON},
       {"device", "device", WR_COLUMN_TEXT, WR_IN_JSON},
       {"under", "of the same calls as", WR_COLUMN_COUNT, WR_IN_JSON},
+      {"kernel_names", "kernels", WR_COLUMN_TEXTS, WR_IN_JSON},
+      {"more_kernels", "more kernels", WR_COLUMN_COUNT, WR_IN_JSON},
       {"sites", "places", WR_COLUMN_ROWS, WR_IN_JSON}};
   wr_named_table *t = WR_RUN_TABLE(b->t, "findings", "Findings", columns);
   for (size_t i = 0; i < f->count; i++)

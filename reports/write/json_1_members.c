@@ -267,7 +267,7 @@ static const old_member finding[] = {
     ROWS("sites", "sites", finding_site),
     CELLS("more_sites range"),
     ORDINAL("device", "device"),
-    CELLS("fix under"), LAST};
+    CELLS("fix under kernel_names more_kernels"), LAST};
 
 static const old_member removed[] = {CELLS("id count bytes"), LAST};
 

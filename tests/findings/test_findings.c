@@ -63,6 +63,22 @@ START_TEST(a_waste_is_found_where_it_is)
 }
 END_TEST
 
+/* The rules of launches, of waits for them, and of graphs, whose victims have one kernel. */
+static const char *const kernel_rules[] = {"launch-storm", "launch-queue-full", "premature-wait",
+                                           "wide-wait",    "graph-made-anew",   "wait-before-copy"};
+
+START_TEST(what_is_launched_or_waited_for_is_named)
+{
+  json_t *all = read_run(kernel_rules[_i], "waste");
+  const json_t *f = found_of(all, kernel_rules[_i]);
+  ck_assert_msg(f != NULL, "%s is not found", kernel_rules[_i]);
+  const char *kernel = json_string_value(json_array_get(json_object_get(f, "kernel_names"), 0));
+  ck_assert_msg(kernel && !strcmp(kernel, "victim_touch"), "%s: %s", kernel_rules[_i],
+                kernel ? kernel : "none");
+  json_decref(all);
+}
+END_TEST
+
 START_TEST(what_hashes_show_is_found_without_asking_for_them)
 {
   char name[96];
@@ -442,6 +458,8 @@ int main(void)
   tcase_add_unchecked_fixture(t, run_all, leave_scratch);
   id_count = found_list(ids, options);
   tcase_add_loop_test(t, a_waste_is_found_where_it_is, 0, id_count);
+  tcase_add_loop_test(t, what_is_launched_or_waited_for_is_named, 0,
+                      sizeof kernel_rules / sizeof *kernel_rules);
   tcase_add_loop_test(t, what_looks_like_a_waste_is_not_found, 0, id_count);
   tcase_add_loop_test(t, what_hashes_show_is_found_without_asking_for_them, 0, id_count);
   tcase_add_test(t, no_twin_wastes_for_certain_by_any_rule);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include "reports/findings/findings.h"
 #include "reports/findings/fix.h"
+#include "reports/findings/kernel_names.h"
 #include "reports/findings/place_name.h"
 #include "reports/model/open.h"
 #include "reports/write/report.h"
@@ -541,6 +542,124 @@ START_TEST(text_has_the_callers_next_to_the_place)
 }
 END_TEST
 
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static void short_name_is(const char *name, const char *expected)
+{
+  wr_demangler d = {0};
+  wr_demangler_open(&d);
+  char *text = wr_kernel_short_name(&d, name);
+  ck_assert_str_eq(text, expected);
+  free(text);
+  wr_demangler_close(&d);
+}
+
+START_TEST(a_kernel_is_named_without_its_namespace_and_parameters)
+{
+  wr_demangler d = {0};
+  wr_demangler_open(&d);
+  char *text = wr_demangle(&d, "_Z1fv");
+  wr_demangler_close(&d);
+  short_name_is("plain", "plain");
+  if (!text) return; /* without libstdc++ */
+  free(text);
+  short_name_is("_Z5saxpyPf", "saxpy");
+  short_name_is("_ZN2ns5scaleIfEEvPfi", "scale<float>");
+  short_name_is("_ZN12_GLOBAL__N_15scaleEPf", "scale");
+  short_name_is("_Z5scaleISt4pairIS0_IS0_IS0_IiiEiEiEiEEvT_", "scale<…>");
+}
+END_TEST
+
+/* Launch n is of kernel[n], each waited for, all at one place; what a user's rule finds of it. */
+static wr_finding judge_kernels(wr_findings *f, const char *kernels, const char *sql)
+{
+  static const char *const names[] = {"first", "second", "third", "fourth"};
+  make_rules_folder();
+  write_rule("one", sql);
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < 4; i++)
+    synth_extended(0, WEIR_EV_NAME, 'a' + i, WEIR_NAME_KERNEL, names[i], strlen(names[i]));
+  for (uint32_t i = 0; kernels[i]; i++) {
+    synth_event(0, i * 1000 + 100, 100,
+                (trace_event){.kind = WEIR_EV_LAUNCH,
+                              .api = synth_api("cudaLaunchKernel"),
+                              .a = (uint64_t)kernels[i],
+                              .stream = WEIR_STREAM_LEGACY,
+                              .stack = 1U << 24}); /* context 1 */
+    synth_event(0, i * 1000 + 500, 100,
+                (trace_event){.kind = WEIR_EV_SYNC,
+                              .api = synth_api("cudaDeviceSynchronize"),
+                              .sync_type = WEIR_SYNC_CONTEXT,
+                              .stack = 1U << 24});
+  }
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(f, synth_import_this(), &settings) == WEIR_OK, "%s",
+                weir_error_message());
+  for (size_t i = 0; i < f->count; i++)
+    if (!strcmp(f->finding[i].rule->id, "one")) return f->finding[i];
+  ck_abort_msg("nothing is found");
+}
+
+#define NAMED "-- names: kernels\n"
+#define LAUNCHES                                                                                   \
+  "SELECT e.id AS event, 100 AS cost_ns FROM event_row e JOIN template t ON t.id = e.template "    \
+  "WHERE t.kind = $LAUNCH"
+#define WAITS                                                                                      \
+  "SELECT e.id AS event, 100 AS cost_ns FROM event_row e JOIN template t ON t.id = e.template "    \
+  "WHERE t.kind = $WAIT"
+
+START_TEST(a_finding_names_the_kernels_that_it_launches_most)
+{
+  wr_findings f;
+  wr_finding one = judge_kernels(&f, "bbbbaaacd", NAMED LAUNCHES);
+  ck_assert_uint_eq(one.kernels, 3);
+  ck_assert_str_eq(one.kernel[0], "second");
+  ck_assert_str_eq(one.kernel[1], "first");
+  ck_assert_str_eq(one.kernel[2], "fourth");
+  ck_assert_uint_eq(one.more_kernels, 1);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(a_wait_names_the_kernel_that_it_waits_for_last)
+{
+  wr_findings f;
+  wr_finding one = judge_kernels(&f, "bbb", NAMED WAITS);
+  ck_assert_uint_eq(one.kernels, 1);
+  ck_assert_str_eq(one.kernel[0], "second");
+  ck_assert_uint_eq(one.more_kernels, 0);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(kernels_are_named_where_the_rule_asks_and_half_of_them_are_known)
+{
+  wr_findings f;
+  ck_assert_uint_eq(judge_kernels(&f, "bbb", LAUNCHES).kernels, 0);
+  wr_findings_free(&f);
+  synth_clean();
+  ck_assert_uint_eq(judge_kernels(&f, "bbxx", NAMED LAUNCHES).kernels, 1);
+  wr_findings_free(&f);
+  synth_clean();
+  ck_assert_uint_eq(judge_kernels(&f, "bxx", NAMED LAUNCHES).kernels, 0);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(which_operations_are_asked_for_their_kernels_depends_on_no_order)
+{
+  enum { EVENTS = 1000 };
+  wr_kernel_samples up = {0}, down = {0};
+  for (int64_t i = 1; i <= EVENTS; i++) {
+    wr_kernel_samples_take(&up, i);
+    wr_kernel_samples_take(&down, EVENTS + 1 - i);
+  }
+  ck_assert_uint_eq(up.count, WR_KERNEL_SAMPLES);
+  for (size_t i = 0; i < up.count; i++)
+    ck_assert_int_eq(up.of[i].event, down.of[i].event);
+}
+END_TEST
+
 #define EVENTS(certainty, saving, which)                                                           \
   "-- certainty: " certainty "\nSELECT id AS event, " saving                                       \
   " AS saving_ns, 400 AS cost_ns FROM event_row WHERE " which
@@ -772,6 +891,11 @@ int main(void)
   tcase_add_test(t, callers_are_not_the_function_itself_or_a_librarys);
   tcase_add_test(t, what_is_in_main_has_no_caller);
   tcase_add_test(t, text_has_the_callers_next_to_the_place);
+  tcase_add_test(t, a_kernel_is_named_without_its_namespace_and_parameters);
+  tcase_add_test(t, a_finding_names_the_kernels_that_it_launches_most);
+  tcase_add_test(t, a_wait_names_the_kernel_that_it_waits_for_last);
+  tcase_add_test(t, kernels_are_named_where_the_rule_asks_and_half_of_them_are_known);
+  tcase_add_test(t, which_operations_are_asked_for_their_kernels_depends_on_no_order);
   tcase_add_test(t, of_the_same_operations_of_a_line_the_surest_finding_leads);
   tcase_add_test(t, findings_of_other_operations_of_a_line_stand_apart);
   tcase_add_test(t, a_report_prints_a_finding_as_a_line_of_the_one_it_stands_under);

@@ -4,6 +4,7 @@
 -- severity: low
 -- certainty: possible
 -- needs: wait_detail
+-- names: kernels
 -- fix: Wait for that stream with cudaStreamSynchronize(), so that what other threads and streams
 --      queue later is not waited for.
 -- judge: wide-wait

@@ -8,6 +8,7 @@
 -- threshold: max_gap 50000 ns
 -- threshold: min_far 8 times, where the host works longer than that before it queues more
 -- needs: wait_detail
+-- names: kernels
 -- fix: Remove the wait, or move it to where the result is used: a stream runs its work in order, and the
 --      host can queue ahead meanwhile. Where the host fills or reads memory of its own behind the wait,
 --      take two buffers with an event each.

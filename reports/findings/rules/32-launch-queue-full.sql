@@ -8,6 +8,7 @@
 -- threshold: min_sum 1000000 ns in them: their number by the median
 -- rows: deep_launch
 -- calls: t.kind = $LAUNCH
+-- names: kernels
 -- fix: Make the kernels larger, or launch many of them as one graph; the device is busy meanwhile, so
 --      that only a host with other work gains.
 WITH deep AS MATERIALIZED (

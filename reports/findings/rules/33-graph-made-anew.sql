@@ -7,6 +7,7 @@
 -- threshold: min_times 4 times
 -- threshold: update 50 percent of the time of cudaGraphInstantiate(), which cudaGraphExecUpdate() takes at most
 -- rows: graph_change
+-- names: kernels
 -- fix: Keep the executable graph and launch it again; where only parameters change, change them with
 --      cudaGraphExecUpdate().
 WITH made AS (

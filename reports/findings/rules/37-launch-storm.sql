@@ -13,6 +13,7 @@
 -- threshold: idle 25 percent of the time, in which the device did none of it
 -- rows: storm
 -- calls: t.kind = $LAUNCH
+-- names: kernels
 -- fix: Put the loop into the kernel, or capture the launches once as a graph and launch that: each launch takes
 --      some microseconds of the host and of the device, whatever the kernel does.
 WITH brief AS MATERIALIZED (

@@ -5,6 +5,7 @@
 -- certainty: possible
 -- threshold: min_times 8 times
 -- rows: graph_change
+-- names: kernels
 -- fix: Launch the executable graph again as it is: without new arguments it needs neither a new capture nor
 --      cudaGraphExecUpdate().
 WITH change AS MATERIALIZED (

@@ -7,6 +7,7 @@
 -- threshold: min_times 8 times at one place, where it shares memory with one of the streams
 -- threshold: most 1000000 pairs of a place that is named and a block
 -- rows: legacy_work
+-- names: kernels
 -- fix: Launch it in the stream whose memory it works on, or in one of its own, or make the streams with
 --      cudaStreamNonBlocking: all work in the legacy default stream waits for what other streams have, and they wait for it.
 WITH blocking AS MATERIALIZED (

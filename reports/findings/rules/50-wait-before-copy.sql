@@ -8,5 +8,6 @@
 -- threshold: max_gap 50000 ns
 -- threshold: link 25 bytes a ns
 -- needs: wait_detail
+-- names: kernels
 -- fix: Delete the wait: the copy is ordered behind all that it waits for, and returns when both are done.
 -- judge: wait-before-copy

@@ -46,6 +46,8 @@ function factsOf(finding, number) {
   parts.push(finding.count === 1 ? 'once' : `${formatCount(finding.count)} times`);
   if (finding.device !== null && finding.device !== undefined) parts.push(`device ${finding.device}`);
   if (finding.range) parts.push(`in range ${cleanName(finding.range, 120)}`);
+  const kernels = (finding.kernel_names ?? []).map((name) => cleanName(name, 120));
+  if (kernels.length) parts.push(`kernel${kernels.length > 1 ? 's' : ''} ${kernels.join(', ')}${finding.more_kernels ? ` and ${finding.more_kernels} more` : ''}`);
   return parts.join(' · ');
 }
 
