@@ -245,7 +245,9 @@ enum {
   WEIR_EVF_CAPTURE = 16,      /* queued into a stream capture, not run */
   WEIR_EVF_BATCH = 32,        /* part of a batched call: not the first of its events */
   WEIR_EVF_CACHED = 64,       /* rerouted: an allocation from a cache, a free into one */
-  WEIR_EVF_STAGED = 128       /* rerouted: a copy through Weir's page-locked memory */
+  WEIR_EVF_STAGED = 128,      /* rerouted: a copy through Weir's page-locked memory */
+  WEIR_EVF_PAUSED = 128 /* of a QUERY that succeeded: its thread slept or yielded for nearly all of
+                           the time since its last one */
 };
 
 #define WEIR_DEVICE_NONE 255u

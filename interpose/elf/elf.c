@@ -23,6 +23,7 @@
 
 exec_functions real_exec;
 exit_functions real_exit;
+pause_functions real_pause;
 void *(*real_dlsym)(void *, const char *);
 void *(*real_dlvsym)(void *, const char *, const char *);
 void *(*real_dlopen)(const char *, int);
@@ -760,6 +761,11 @@ void loader_find(void)
   find_next("posix_spawnp", &real_exec.posix_spawnp);
   find_next("_exit", &real_exit._exit);
   find_next("_Exit", &real_exit._Exit);
+  find_next("usleep", &real_pause.usleep);
+  find_next("nanosleep", &real_pause.nanosleep);
+  find_next("clock_nanosleep", &real_pause.clock_nanosleep);
+  find_next("sched_yield", &real_pause.sched_yield);
+  find_next("select", &real_pause.select);
   atomic_store_explicit(&done, true, memory_order_release);
 }
 

@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/select.h>
+#include <time.h>
+#include <unistd.h>
 #include "interpose/elf/bank.h"
 
 /* An object as its dynamic section describes it; all pointers borrowed from its mapping. */
@@ -165,6 +168,16 @@ typedef struct exit_functions {
   void (*_Exit)(int);
 } exit_functions;
 extern exit_functions real_exit;
+
+/* The next definition after our usleep and its kin (pauses.c). */
+typedef struct pause_functions {
+  int (*usleep)(useconds_t);
+  int (*nanosleep)(const struct timespec *, struct timespec *);
+  int (*clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
+  int (*sched_yield)(void);
+  int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+} pause_functions;
+extern pause_functions real_pause;
 
 /* A function's address as dlsym hands it out, which ISO C has no cast for. */
 #define WEIR_CODE(function) ((void *)(uintptr_t)(function))

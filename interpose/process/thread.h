@@ -36,6 +36,8 @@ typedef struct thread_state {
   uint64_t beneath_key; /* the size or address by which that one is known (table/wrap.h) */
   struct asked_table *asked; /* its calls that ask, counted (record/asked.h); NULL: none yet */
   uint32_t launches;         /* launches, and other calls that queue, that it has recorded */
+  uint64_t questioned;       /* ticks when its last cudaEventQuery or cudaStreamQuery returned */
+  uint64_t paused;           /* ticks that it slept or yielded since then (pauses.c) */
 } thread_state;
 
 extern __thread thread_state thread_self __attribute__((tls_model("initial-exec")));

@@ -340,6 +340,19 @@ void extract_host_unregister(hook_call *c, extract_word ptr)
 
 /* ---- waits, streams, events ------------------------------------------------------------------ */
 
+/* Of a question whether work is complete: between it and the thread's last one there were pauses and
+ * nothing else to speak of, a 16th of the time at most. Of one that was answered "not complete" it
+ * is left out: many of them are one event. */
+WEIR_INLINE unsigned question_flags(const hook_call *c)
+{
+  thread_state *t = c->thread;
+  uint64_t between = c->start - t->questioned, paused = t->paused;
+  t->questioned = c->end;
+  t->paused = 0;
+  bool all = paused && paused <= between && between - paused <= between / 16;
+  return all && c->status == 0 ? WEIR_EVF_PAUSED : 0;
+}
+
 void extract_sync(hook_call *c, extract_word type, extract_word event, extract_word context)
 {
   event_fields e = event_begin_frequent(c, WEIR_EV_SYNC);
@@ -347,6 +360,7 @@ void extract_sync(hook_call *c, extract_word type, extract_word event, extract_w
     driver_pools_waited(type == WEIR_SYNC_CONTEXT);
     device_memory_waited(c);
   }
+  if (type == WEIR_SYNC_QUERY) e.flags |= question_flags(c);
   event_set_sync_type(&e, (sync_type)type);
   e.a = event;
   e.device = c->thread->last_device;
@@ -364,6 +378,7 @@ void extract_sync_stream(hook_call *c, extract_word type, extract_word stream, e
     driver_pools_waited(false);
     device_memory_waited(c);
   }
+  if (type == WEIR_SYNC_QUERY) e.flags |= question_flags(c);
   event_set_sync_type(&e, (sync_type)type);
   e.a = event;
   e.device = c->thread->last_device;

@@ -243,7 +243,7 @@ static void read_by_kind(listing_row *row, sqlite3_stmt *q, const listing_names 
   set_flag(row, LISTING_asynchronous, flags & WEIR_EVF_ASYNC);
   set_flag(row, LISTING_captured, flags & WEIR_EVF_CAPTURE);
   set_flag(row, LISTING_cached, flags & WEIR_EVF_CACHED);
-  set_flag(row, LISTING_staged, flags & WEIR_EVF_STAGED);
+  set_flag(row, LISTING_staged, kind == WEIR_EV_COPY && flags & WEIR_EVF_STAGED);
 }
 
 /* The default streams by name: their handles are the same numbers in every program. */

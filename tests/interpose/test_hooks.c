@@ -166,6 +166,35 @@ START_TEST(polls_that_repeat_are_one_event_with_a_count)
 }
 END_TEST
 
+/* `other` ticks of work between two questions, and so many in pauses; the second is answered so. */
+static unsigned flags_of_question(uint64_t pauses, uint64_t other, int status)
+{
+  cudaError_t (*query)(cudaStream_t) =
+      (cudaError_t(*)(cudaStream_t))(uintptr_t)rig_wrapper(WEIR_BANK_RT13, "cudaStreamQuery");
+  rig_fake[WEIR_BANK_RT13]->status = 600;
+  (void)query((cudaStream_t)P(0x111));
+  (void)rig_read();
+  thread_self.questioned = clock_ticks() - pauses - other;
+  thread_self.paused = pauses;
+  rig_fake[WEIR_BANK_RT13]->status = (unsigned)status;
+  (void)query((cudaStream_t)P(0x111));
+  rig_fake[WEIR_BANK_RT13]->status = 0;
+  rig_log *log = rig_read();
+  return log->events ? log->event[log->events - 1].flags : 0;
+}
+
+/* A pause of minutes, so that nothing that the test itself takes counts. */
+START_TEST(a_question_after_a_pause_and_nothing_else_has_a_flag)
+{
+  const uint64_t minutes = UINT64_C(1) << 38;
+  ck_assert_uint_ne(flags_of_question(minutes, 0, 0) & WEIR_EVF_PAUSED, 0);
+  ck_assert_uint_eq(flags_of_question(0, minutes, 0) & WEIR_EVF_PAUSED, 0);
+  ck_assert_uint_eq(flags_of_question(minutes, minutes / 8, 0) & WEIR_EVF_PAUSED, 0);
+  ck_assert_uint_eq(flags_of_question(minutes, 0, 600) & WEIR_EVF_PAUSED, 0);
+  ck_assert_uint_eq(thread_self.paused, 0);
+}
+END_TEST
+
 /* What an event's kind must be by the category its line gives it. */
 START_TEST(every_row_records_the_kind_of_its_category)
 {
@@ -1322,6 +1351,7 @@ END_TEST
 #define TESTS(X)                                                                                   \
   X(every_row_called_with_nothing_records_one_event_with_its_number_and_status)                    \
   X(polls_that_repeat_are_one_event_with_a_count)                                                  \
+  X(a_question_after_a_pause_and_nothing_else_has_a_flag)                                          \
   X(every_question_is_counted_by_its_place)                                                        \
   X(every_row_records_the_kind_of_its_category)                                                    \
   X(a_stream_argument_of_0_is_the_default_stream_of_the_variant)                                   \

@@ -81,7 +81,7 @@ START_TEST(test_what_we_need_is_libc_alone)
 }
 END_TEST
 
-/* Exactly: dlsym, its kin, exec and its kin, weir_note and weir_note_engine without a version,
+/* Exactly: dlsym, its kin, exec and its kin, libc's functions that pause, weir_note and weir_note_engine without a version,
  * CUDA's names under the six nodes, and the nodes themselves. What CUDA names there are is the
  * table's business. */
 START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
@@ -95,13 +95,14 @@ START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
                  "grep -v ' _*cu[A-Z_a-z0-9]*@[^@]' | sort | tr '\\n' ' '");
   o = run_shell_with(WITHOUT, command, quiet_env());
   ck_assert_str_eq(
-      o.out,
-      "A libcudart.so.11.0 A libcudart.so.12 A libcudart.so.13 "
-      "A libcupti.so.12 A libcupti.so.13 A weir_driver "
-      "T InitializeInjectionNvtx2 T InitializeInjectionNvtxExtension "
-      "T _Exit T __asan_default_options T _exit T dlclose T dlmopen T dlopen T dlsym T dlvsym "
-      "T execl T execle T execlp T execv T execve T execvp T execvpe "
-      "T fexecve T posix_spawn T posix_spawnp T weir_note T weir_note_engine ");
+      o.out, "A libcudart.so.11.0 A libcudart.so.12 A libcudart.so.13 "
+             "A libcupti.so.12 A libcupti.so.13 A weir_driver "
+             "T InitializeInjectionNvtx2 T InitializeInjectionNvtxExtension "
+             "T _Exit T __asan_default_options T _exit T clock_nanosleep "
+             "T dlclose T dlmopen T dlopen T dlsym T dlvsym "
+             "T execl T execle T execlp T execv T execve T execvp T execvpe "
+             "T fexecve T nanosleep T posix_spawn T posix_spawnp T sched_yield T select T usleep "
+             "T weir_note T weir_note_engine ");
   (void)snprintf(command, sizeof command, "%s%s", list,
                  "grep ' _*cu' | grep -cv '^T "
                  "\\(cu[A-Z][A-Za-z0-9_]*@weir_driver\\|\\(__\\)\\?cuda[A-Z][A-Za-z0-9_]*"
