@@ -48,6 +48,7 @@
   X(WHOLE_COPY, whole_copy, false, event, to_alloc, from_alloc, copied_out, template, duration, bytes)           \
   N(COPIED_ONCE, copied_once, 2, alloc, free, copy, template, alloc_ns, free_ns, bytes, copied)                   \
   X(POLLED, polled, false, event, template, polls, asked_ns, span_ns)                                             \
+  X(LATE_WAIT, late_wait, false, event, template, polls, span_ns, gap)                                             \
   X(SCALAR_STEP, scalar_step, false, event, wait, gap, template, duration, launches, crossed)                     \
   X(STREAM_MADE, stream_made, false, event, template, non_blocking)                                               \
   X(LEGACY_WORK, legacy_work, false, event, before, template, duration, other)                                    \

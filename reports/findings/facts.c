@@ -12,6 +12,7 @@
 #include "reports/findings/hash_facts.h"
 #include "reports/findings/move_facts.h"
 #include "reports/findings/once_facts.h"
+#include "reports/findings/poll_facts.h"
 #include "reports/findings/step_facts.h"
 #include "reports/findings/storm_facts.h"
 #include "reports/findings/stream_facts.h"
@@ -20,7 +21,6 @@
 enum {
   MOST_HELD = 1 << 20,   /* allocations that have not returned */
   MOST_EVENTS = 1 << 20, /* events that were waited for */
-  LEAST_POLLS = 64,      /* in a row, that are a fact */
   NOT_READY = 600,       /* of a poll */
   BATCH = 32,            /* calls that are looked at together */
   AHEAD = 16             /* calls by which what they have in common is brought before it is read */
@@ -38,6 +38,7 @@ typedef struct thread_state {
   wr_thread_state calls;
   wr_storm_state storm;
   wr_step_state step;
+  wr_poll_state poll;
 } thread_state;
 
 typedef struct held {
@@ -324,15 +325,6 @@ static inline void find_keys(const pass *p, const wr_common *t, wr_fact_call *c)
   wr_records_fetch(&p->moves.alike, c->again);
 }
 
-/* A row is many questions: as many as its bytes, and one; `b`: ns until the last of them returned. */
-static weir_status see_polls(pass *p, const wr_common *t, const wr_fact_call *c)
-{
-  bool sane = c->bytes >= LEAST_POLLS - 1 && c->bytes <= INT64_MAX / 2 && c->b <= INT64_MAX / 2;
-  if (!sane) return WEIR_OK;
-  int64_t span = c->duration > (int64_t)c->b ? c->duration : (int64_t)c->b;
-  return ADD(p, POLLED, c->id, t->id, (int64_t)c->bytes + 1, c->duration, span);
-}
-
 static weir_status see_object(pass *p, const wr_common *t, const wr_fact_call *c)
 {
   bool loads = t->object == WR_HANDLE_MODULE && !t->ends;
@@ -352,7 +344,7 @@ static weir_status see_object(pass *p, const wr_common *t, const wr_fact_call *c
 static weir_status take_begun(pass *p, const wr_common *t, const wr_fact_call *c)
 {
   thread_state *h = t->of_thread;
-  if (t->what & WR_POLLS) return see_polls(p, t, c);
+  if (t->what & WR_POLLS) return wr_poll_take(&p->f->tables, &h->poll, t, c);
   if (t->what & WR_OBJECT) return see_object(p, t, c);
   bool counts = wr_storm_is_on(&h->storm) || t->kind == WEIR_EV_LAUNCH;
   return counts ? wr_storm_take(&p->storms, &h->storm, t, c) : WEIR_OK;
@@ -368,6 +360,8 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   if (p->hashes.hash.count && t->what & WR_SUCCEEDED)
     st = wr_hash_take(&p->hashes, t->of_process, t, c);
   if (!st && t->what & WR_STEPS) st = wr_step_take(&p->f->tables, &h->step, t, c);
+  if (t->what & WR_POLLS_ON) wr_poll_see(&h->poll, t, c);
+  if (!st && t->what & WR_PAUSED) st = wr_poll_end(&p->f->tables, &h->poll, t, c);
   if (!st && t->what & (WR_ORDERS | WR_OBJECT | WR_POLLS)) st = take_begun(p, t, c);
   if (st || !(t->what & WR_LOOKED_AT)) return st;
   if (p->held_count && is_before(&p->held[0], &begun)) st = use_held(p, &begun);
@@ -497,6 +491,9 @@ static uint32_t what_it_is(const wr_common *t, const wr_template *x, bool times)
   if (t->object) what |= WR_OBJECT;
   if (t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_QUERY && x->status == NOT_READY)
     what |= WR_POLLS;
+  if (t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_QUERY && x->succeeded &&
+      t->flags & WEIR_EVF_PAUSED)
+    what |= WR_PAUSED;
   if (captured) what |= WR_CAPTURED;
   if (times) what |= WR_TIMES;
   if (times || for_event || t->giving || t->kind == WEIR_EV_RESET) what |= WR_SELDOM;
@@ -545,16 +542,20 @@ static bool goes_on(const wr_common *t)
   return waits || launches || crosses || t->what & WR_SETS_DEVICE;
 }
 
-/* Between two calls that set the device any other counts; else those that queue, wait or free. */
+/* Between two calls that set the device any other counts; else those that queue, wait or free. For
+ * waits with pauses, records of events do. */
 static void choose_steps(pass *p)
 {
-  uint32_t any = 0;
-  for (size_t i = 0; i < p->f->count; i++)
+  uint32_t any = 0, paused = 0;
+  for (size_t i = 0; i < p->f->count; i++) {
     any |= p->f->common[i].what & WR_SETS_DEVICE;
+    paused |= p->f->common[i].what & WR_PAUSED;
+  }
   for (size_t i = 0; i < p->f->count; i++) {
     wr_common *t = &p->f->common[i];
     if (t->kind != WEIR_EV_CACHE && (any || t->what & WR_ORDERS))
       t->what |= goes_on(t) ? WR_STEPS | WR_STEPS_ON : WR_STEPS;
+    if (paused && (t->device_work || t->kind == WEIR_EV_EVENT)) t->what |= WR_POLLS_ON | WR_TAKEN;
     if (t->what & (WR_LOOKED_AT | WR_ORDERS | WR_OBJECT | WR_STEPS)) t->what |= WR_TAKEN;
   }
 }

@@ -32,7 +32,8 @@ void wr_idle_close(wr_idle *x)
   *x = (wr_idle){0};
 }
 
-int64_t wr_idle_around(const wr_idle *x, int64_t device, int64_t time)
+/* NULL: the device worked then, or it is not known. */
+static const wr_idle_span *span_at(const wr_idle *x, int64_t device, int64_t time)
 {
   size_t low = 0, high = x->count;
   while (low < high) {
@@ -45,5 +46,17 @@ int64_t wr_idle_around(const wr_idle *x, int64_t device, int64_t time)
       low = middle + 1;
   }
   const wr_idle_span *g = low ? &x->gap[low - 1] : NULL;
-  return g && g->device == device && time <= g->end ? g->end - g->start : 0;
+  return g && g->device == device && time <= g->end ? g : NULL;
+}
+
+int64_t wr_idle_around(const wr_idle *x, int64_t device, int64_t time)
+{
+  const wr_idle_span *g = span_at(x, device, time);
+  return g ? g->end - g->start : 0;
+}
+
+int64_t wr_idle_before(const wr_idle *x, int64_t device, int64_t time)
+{
+  const wr_idle_span *g = span_at(x, device, time);
+  return g ? time - g->start : 0;
 }

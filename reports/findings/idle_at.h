@@ -23,4 +23,7 @@ void wr_idle_close(wr_idle *x);
 /* ns of the gap of the device that a time is in; 0: it worked then, or it is not known whether it did. */
 int64_t wr_idle_around(const wr_idle *x, int64_t device, int64_t time);
 
+/* The same, of the gap up to that time. */
+int64_t wr_idle_before(const wr_idle *x, int64_t device, int64_t time);
+
 #endif

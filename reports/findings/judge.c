@@ -101,14 +101,30 @@ const wr_call_row *wr_case_call(wr_case *c, int64_t event)
   return &c->call;
 }
 
+/* NULL: the case has failed. */
+static const wr_idle *idle_of(wr_case *c)
+{
+  if (!c->status) c->status = wr_idle_read(&c->finders->idle, c->db);
+  return c->status ? NULL : &c->finders->idle;
+}
+
+static int device_of(const wr_common *t)
+{
+  return t->own_device < 0 ? t->device : t->own_device;
+}
+
 int64_t wr_case_idle(wr_case *c, const wr_call_row *call)
 {
-  wr_idle *idle = &c->finders->idle;
-  if (!c->status) c->status = wr_idle_read(idle, c->db);
-  if (c->status) return 0;
-  const wr_common *t = call->common;
-  int device = t->own_device < 0 ? t->device : t->own_device;
-  return wr_idle_around(idle, device, wr_sum(call->start, call->duration));
+  const wr_idle *idle = idle_of(c);
+  int64_t end = wr_sum(call->start, call->duration);
+  return idle ? wr_idle_around(idle, device_of(call->common), end) : 0;
+}
+
+int64_t wr_case_idle_before(wr_case *c, const wr_call_row *call, int64_t most, int64_t unknown)
+{
+  const wr_idle *idle = idle_of(c);
+  if (!idle || !idle->count) return unknown;
+  return wr_least(wr_idle_before(idle, device_of(call->common), call->start), most);
 }
 
 void wr_finders_close(wr_finders *f)

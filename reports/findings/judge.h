@@ -132,6 +132,10 @@ const wr_wait_row *wr_case_next_wait(wr_case *c, unsigned mask, unsigned bits);
  * known. */
 int64_t wr_case_idle(wr_case *c, const wr_call_row *call);
 
+/* ns that it did nothing up to the begin of the call, at most `most`; `unknown` where it is not known when devices
+ * worked. */
+int64_t wr_case_idle_before(wr_case *c, const wr_call_row *call, int64_t most, int64_t unknown);
+
 /* The call of that number, valid until the next one: 0.15 us. NULL: there is none. */
 const wr_call_row *wr_case_call(wr_case *c, int64_t event);
 
@@ -182,6 +186,7 @@ void wr_judge_premature_wait(wr_case *c);
 void wr_judge_wait_before_copy(wr_case *c);
 void wr_judge_hidden_wait(wr_case *c);
 void wr_judge_number_in_each_step(wr_case *c);
+void wr_judge_polled_with_pauses(wr_case *c);
 
 /* judge_copies.c */
 void wr_judge_unused_transfer(wr_case *c);

@@ -323,3 +323,46 @@ void wr_judge_number_in_each_step(wr_case *c)
   }
   free(times);
 }
+
+/* ---- 53: questions with pauses between them ---------------------------------------------------- */
+
+typedef struct paused_place {
+  int64_t waits, least, total; /* least: ns between the last two questions of the quickest wait */
+} paused_place;
+
+/* Of each template. */
+static paused_place *paused_places(wr_case *c)
+{
+  paused_place *place = wr_case_array(c, c->facts->count, sizeof(*place));
+  if (!place) return NULL;
+  WR_EACH(c, LATE_WAIT, late_wait, l)
+  {
+    paused_place *x = &place[wr_case_common(c, l->template) - c->facts->common];
+    if (!x->waits++ || l->gap < x->least) x->least = l->gap;
+    x->total = wr_sum(x->total, l->gap);
+  }
+  return place;
+}
+
+/* The work is complete at any time between the last two questions; where it is known when devices worked, at its end. */
+void wr_judge_polled_with_pauses(wr_case *c)
+{
+  int64_t min_times = wr_case_limit(c, "min_times"), min_total = wr_case_limit(c, "min_total"),
+          min_gap = wr_case_limit(c, "min_gap"), max_gap = wr_case_limit(c, "max_gap");
+  paused_place *place = paused_places(c);
+  if (!place) return;
+  WR_EACH(c, LATE_WAIT, late_wait, l)
+  {
+    const paused_place *x = &place[wr_case_common(c, l->template) - c->facts->common];
+    if (x->waits < min_times || x->total < min_total) continue;
+    if (x->least < min_gap || x->least > max_gap) continue;
+    const wr_call_row *e = wr_case_call(c, l->event);
+    if (!e) continue;
+    wr_case_find(c, &(wr_found){.event = l->event,
+                                .template = l->template,
+                                .cost = l->gap,
+                                .saving = wr_case_idle_before(c, e, l->gap, l->gap / 2),
+                                .certainty = c->rule->certainty});
+  }
+  free(place);
+}

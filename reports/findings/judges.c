@@ -14,6 +14,7 @@ static const struct {
               {"hidden-wait", wr_judge_hidden_wait},
               {"idle-object", wr_judge_idle_object},
               {"number-in-each-step", wr_judge_number_in_each_step},
+              {"polled-with-pauses", wr_judge_polled_with_pauses},
               {"premature-wait", wr_judge_premature_wait},
               {"redundant-wait", wr_judge_redundant_wait},
               {"wait-before-copy", wr_judge_wait_before_copy},

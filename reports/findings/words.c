@@ -60,6 +60,7 @@ static const struct {
     {"BATCH", WEIR_EVF_BATCH},
     {"CACHED", WEIR_EVF_CACHED},
     {"STAGED", WEIR_EVF_STAGED},
+    {"PAUSED", WEIR_EVF_PAUSED},
     /* template.status */
     {"SUCCESS", 0},
     {"OUT_OF_MEMORY", 2},

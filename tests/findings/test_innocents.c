@@ -20,6 +20,7 @@ static const struct innocent {
     {"look-at-registered", "premature-wait", NULL},
     {"refill", "premature-wait, repeated-upload", NULL},
     {"take-times", NULL, NULL},
+    {"watched-by-another", "premature-wait", NULL},
     {"drain", "array-for-a-scalar", NULL}, /* of each result a byte is looked at */
     {"copy-behind-work", NULL, "pageable-async"},
     {"wait-then-free", "array-for-a-scalar", NULL},

@@ -285,6 +285,33 @@ static void copy_numbers(int done)
   at_place = 0;
 }
 
+/* A launch, some questions that are one event, and after a pause or not the one that ends the wait. */
+static void ask_after_pauses(int done)
+{
+  trace_event launch = {.kind = WEIR_EV_LAUNCH,
+                        .api = synth_api("cudaLaunchKernel"),
+                        .flags = WEIR_EVF_RUNTIME,
+                        .bytes = 32,
+                        .stream = WEIR_STREAM_LEGACY};
+  trace_event question = {.kind = WEIR_EV_SYNC,
+                          .api = synth_api("cudaStreamQuery"),
+                          .flags = WEIR_EVF_RUNTIME,
+                          .sync_type = WEIR_SYNC_QUERY,
+                          .stream = WEIR_STREAM_LEGACY};
+  if (done != CALLS / 4) return;
+  for (int i = 0; i < 40; i++) {
+    trace_event first = question, last = question;
+    uint64_t polls = synth_below(5);
+    first.stack = last.stack = launch.stack = UINT32_C(1) << 24 | (STACKS + 1);
+    first.status = 600, first.bytes = polls, first.b = polls * 200000 + 1000;
+    if (synth_below(4)) last.flags |= WEIR_EVF_PAUSED;
+    if (synth_below(8)) synth_event(0, now, 2000, launch);
+    synth_event(0, now += 3000, 1000 * (polls + 1), first);
+    synth_event(0, now += first.b + 100000 + synth_below(200000), 1000, last);
+    now += 2000;
+  }
+}
+
 static void list_call(int i, uint64_t bytes)
 {
   make_call(0,
@@ -332,6 +359,7 @@ static const char *make_history(int history)
     hold_blocks(history, i);
     copy_slowly(i);
     resize_list(i);
+    if (uses) ask_after_pauses(i);
     if (uses) copy_numbers(i);
     random_call((int)synth_below(threads), uses);
   }

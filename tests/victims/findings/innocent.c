@@ -2,7 +2,10 @@
  * show: memory that others may use, waits that guard memory of the host or a time, results that
  * are looked at one after the other, copies that take long for what comes before them. */
 #include <cuda.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,6 +212,48 @@ static void take_times(void)
   }
   CHECK(cudaEventDestroy(begin));
   CHECK(cudaEventDestroy(end));
+  CHECK(cudaFree(p));
+}
+
+typedef struct watched {
+  cudaEvent_t done;
+  atomic_bool over;
+} watched;
+
+/* Asks as a watchdog does, and queues nothing. */
+static void *ask_now_and_then(void *context)
+{
+  watched *w = context;
+  while (!atomic_load(&w->over)) {
+    (void)cudaEventQuery(w->done);
+    (void)usleep(100);
+  }
+  return NULL;
+}
+
+static void wait_some_time(void *unused)
+{
+  (void)unused;
+  (void)usleep(SLOW_US);
+}
+
+/* One thread queues and waits; another looks now and then how far that is. */
+static void watched_by_another(void)
+{
+  char *p = device_memory(BYTES);
+  watched w = {.over = false};
+  pthread_t other;
+  CHECK(cudaEventCreateWithFlags(&w.done, cudaEventDisableTiming));
+  if (pthread_create(&other, NULL, ask_now_and_then, &w)) exit(1);
+  for (int i = 0; i < TIMES; i++) {
+    launch(NULL, as_floats(p), 64);
+    CHECK(cudaLaunchHostFunc(NULL, wait_some_time, NULL));
+    CHECK(cudaEventRecord(w.done, NULL));
+    CHECK(cudaEventSynchronize(w.done));
+  }
+  atomic_store(&w.over, true);
+  (void)pthread_join(other, NULL);
+  CHECK(cudaEventDestroy(w.done));
   CHECK(cudaFree(p));
 }
 
@@ -652,6 +697,7 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"look-at-registered", look_at_registered},
                               {"refill", refill},
                               {"take-times", take_times},
+                              {"watched-by-another", watched_by_another},
                               {"drain", drain},
                               {"copy-behind-work", copy_behind_work},
                               {"wait-then-free", wait_then_free},

@@ -37,6 +37,29 @@ void wait_between(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
+/* The host asks after each pause whether the device is done, and looks at what comes back. */
+void polled_with_pauses(int fixed, int times)
+{
+  char *p = device_memory((size_t)6 * PART), *host = pinned_memory(PART);
+  cudaEvent_t done;
+  CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    size_t bytes = PART + (size_t)(i * 7919 % 64) * (PART / 32); /* 1 to 3 ms */
+    CHECK(cudaMemcpyAsync(p + 3 * PART, p, bytes, cudaMemcpyDeviceToDevice, NULL));
+    CHECK(cudaMemcpyAsync(host, p + 3 * PART, 4096, cudaMemcpyDeviceToHost, NULL));
+    CHECK(cudaEventRecord(done, NULL));
+    while (!fixed && cudaEventQuery(done) == cudaErrorNotReady)
+      (void)usleep(2000);
+    CHECK(cudaEventSynchronize(done));
+    host[0]++;
+  }
+  end_part();
+  CHECK(cudaEventDestroy(done));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
 /* The second device is given its work when the first has done its own. */
 void devices_in_turn(int fixed, int times)
 {

@@ -207,6 +207,67 @@ static void polled_in_a_loop_twin(void)
   ask_until_complete(1);
 }
 
+/* ---- polled-with-pauses ---------------------------------------------------------------------- */
+
+enum { PAUSE_US = 200, ASKED_US = 1500 };
+
+static void work_for_some_pauses(void *unused)
+{
+  (void)unused;
+  (void)usleep(ASKED_US);
+}
+
+/* Some ms and more, whatever else the machine does. */
+static void count_up(void)
+{
+  static volatile int words[WORDS];
+  for (int k = 0; k < WORDS * 512; k++)
+    words[k % WORDS]++;
+}
+
+/* What a loop of questions does but pause; all but the first are no waste. */
+enum between { NOTHING, COUNTS, LAUNCHES, QUEUED };
+
+static void ask_with_pauses(enum between what)
+{
+  float *p = some_memory(4096);
+  cudaEvent_t done;
+  cudaStream_t s, other;
+  CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+  CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  for (int i = 0; i < TIMES; i++) {
+    launch(s, p, 64);
+    CHECK(cudaLaunchHostFunc(s, work_for_some_pauses, NULL));
+    CHECK(cudaEventRecord(done, s));
+    if (what == QUEUED) launch(s, p, 64);
+    while (cudaEventQuery(done) == cudaErrorNotReady) { /* WASTE polled-with-pauses */
+      (void)cudaGetLastError();
+      if (what == COUNTS) count_up();
+      if (what == LAUNCHES) launch(other, p + 64, 64);
+      (void)usleep(PAUSE_US);
+    }
+  }
+  CHECK(cudaStreamSynchronize(other));
+  CHECK(cudaStreamSynchronize(s));
+  CHECK(cudaStreamDestroy(other));
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaEventDestroy(done));
+  CHECK(cudaFree(p));
+}
+
+static void polled_with_pauses(void)
+{
+  ask_with_pauses(NOTHING);
+}
+
+static void polled_with_pauses_twin(void)
+{
+  ask_with_pauses(COUNTS);
+  ask_with_pauses(LAUNCHES);
+  ask_with_pauses(QUEUED);
+}
+
 /* ---- number-in-each-step --------------------------------------------------------------------- */
 
 /* Each step has an input of its own and two launches of one place; how far it has come is asked after each, or after some. */
@@ -257,6 +318,7 @@ const waster wait_wasters[] = {
     {"wide-wait", wide_wait, wide_wait_twin, NULL},
     {"hidden-wait", hidden_wait, hidden_wait_twin, NULL},
     {"polled-in-a-loop", polled_in_a_loop, polled_in_a_loop_twin, NULL},
+    {"polled-with-pauses", polled_with_pauses, polled_with_pauses_twin, NULL},
     {"number-in-each-step", number_in_each_step, number_in_each_step_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };

@@ -1,0 +1,14 @@
+-- number: 53
+-- id: polled-with-pauses
+-- title: A thread sleeps between questions whether work is complete, and learns late that it is
+-- severity: medium
+-- certainty: possible
+-- threshold: min_times 16 waits at one place
+-- threshold: min_gap 5000 ns between the last two questions, in the quickest wait of the place
+-- threshold: max_gap 5000000 ns, there: who sleeps for longer does not wait for the work alone
+-- threshold: min_total 2000000 ns in all at a place
+-- rows: late_wait
+-- calls: t.kind = $WAIT AND t.copy = $QUERY
+-- fix: Wait with cudaEventSynchronize() where the loop does nothing else: it returns as the work is complete. Where the processor
+--      matters, make the event with cudaEventBlockingSync: the thread sleeps until then.
+-- judge: polled-with-pauses
