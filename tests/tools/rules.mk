@@ -22,7 +22,12 @@ $(O)/tests/tools/test_check $(O)/tests/tools/test_check_ci: | $(addprefix $(O)/e
 $(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o
 
 # Its intervals and verdicts alone; programs that waste.
-$(O)/tests/tools/test_prove: $(addprefix $(OBJ)/tools/weir/prove/,interval.o judge.o) | $(O)/tests/findings/waster $(O)/tests/tools/peers
+$(O)/tests/tools/test_prove: $(addprefix $(OBJ)/tools/weir/prove/,interval.o judge.o) | $(O)/tests/findings/waster $(addprefix $(O)/tests/tools/,peers steps)
+
+$(O)/tests/tools/steps: $(OBJ)/tests/victims/nvtx/steps.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcudart -ldl
 
 $(O)/tests/tools/peers: $(OBJ)/tests/tools/peers.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

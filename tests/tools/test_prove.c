@@ -87,6 +87,8 @@ typedef struct judged_run {
   uint64_t least_ns; /* with the fix */
 } judged_run;
 
+static const char *step_range[2] = {"", ""}; /* that a step is, without and with the fix */
+
 static prove_verdict judge_pairs(const judged_run *j, unsigned pairs, proof *out)
 {
   static spot_figures figures[2 * RUNS * 2];
@@ -101,10 +103,16 @@ static prove_verdict judge_pairs(const judged_run *j, unsigned pairs, proof *out
   for (unsigned i = 0; i < pairs; i++) {
     uint64_t noise = i % 3; /* of 200 */
     spot_figures *a = &figures[(size_t)i * 2], *b = &figures[(size_t)(RUNS + i) * 2];
-    *a = (spot_figures){40, j->calls_ns + j->calls_ns * noise / 200, 0,
-                        j->steps_ns + j->steps_ns * noise / 200, 0};
-    *b = (spot_figures){40, j->calls_ns - (uint64_t)j->calls_less, j->applied,
-                        j->steps_ns ? j->steps_ns - (uint64_t)j->steps_less : 0, j->least_ns};
+    *a = (spot_figures){.calls = 40,
+                        .ns = j->calls_ns + j->calls_ns * noise / 200,
+                        .steps_ns = j->steps_ns + j->steps_ns * noise / 200};
+    *b = (spot_figures){.calls = 40,
+                        .ns = j->calls_ns - (uint64_t)j->calls_less,
+                        .applied = j->applied,
+                        .steps_ns = j->steps_ns ? j->steps_ns - (uint64_t)j->steps_less : 0,
+                        .least_ns = j->least_ns};
+    (void)snprintf(a->range, sizeof a->range, "%s", step_range[0]);
+    (void)snprintf(b->range, sizeof b->range, "%s", step_range[1]);
     runs[i].duration_ns = j->run_ns + j->run_ns * noise / 200;
     runs[RUNS + i].duration_ns = j->run_ns - (uint64_t)j->run_less;
   }
@@ -215,6 +223,24 @@ START_TEST(an_action_was_done_where_calls_of_its_kinds_were)
 }
 END_TEST
 
+/* A range that the runs with the fix have not, or not so often. */
+START_TEST(steps_of_different_ranges_are_not_compared)
+{
+  const judged_run gained = {9000000, 50000000, 100000000, 8000000, 8000000, 8000000, 38, 0};
+  proof x;
+  step_range[0] = step_range[1] = "step";
+  ck_assert_int_eq(judge_pairs(&gained, PAIRS, &x), PROVE_GAIN);
+  ck_assert(x.steps.known && x.before.steps_ns);
+  ck_assert_str_eq(x.before.range, "step");
+  step_range[1] = "layer";
+  judge_pairs(&gained, PAIRS, &x);
+  step_range[0] = step_range[1] = "";
+  ck_assert(!x.steps.known && !x.before.steps_ns);
+  ck_assert_str_eq(x.before.range, "");
+  ck_assert(is_near(proof_gain(&x)->mean, x.calls.mean));
+}
+END_TEST
+
 /* ---- fixes ----------------------------------------------------------------------------------- */
 
 static const struct {
@@ -248,6 +274,32 @@ START_TEST(every_rule_with_a_fix_is_tried)
       sh_status(0, "grep -l '^-- prove: ' $WEIR_SOURCE/reports/findings/rules/*.sql |"
                    " wc -l");
   ck_assert_int_eq(atoi(o->out), (int)(sizeof fixes / sizeof *fixes));
+}
+END_TEST
+
+/* In each step there are four layers, in each epoch so many steps. */
+static const struct {
+  const char *program, *range;
+} ranged[] = {{"within 16", "step"}, /* not an epoch, of which there are four, and not a layer */
+              {"within 4", "layer"}, /* of 16 steps there are too few */
+              {"outside 16", ""}};
+
+START_TEST(the_steps_are_the_ranges_that_the_program_has_around_the_calls)
+{
+  sh_status(0,
+            PROVE
+            "--pairs 1 --format json repeated-allocation -- $BUILD/tests/tools/steps %s" PYTHON
+            "x = f[0]; assert x[\"decided_by\"] == \"steps\", x;"
+            "assert (x[\"step_range\"] or \"\") == \"%s\", x;"
+            "assert 0 < x[\"without\"][\"steps_ns\"] <= p[\"unfixed_ns\"], x'",
+            ranged[_i].program, ranged[_i].range);
+  const outcome *o = sh_status(
+      0, PROVE "--pairs 1 repeated-allocation -- $BUILD/tests/tools/steps %s", ranged[_i].program);
+  char *line = NULL;
+  ck_assert_int_gt(asprintf(&line, "  the steps, each a range %s, ", ranged[_i].range), 0);
+  ck_assert_msg(strstr(o->out, ranged[_i].range[0] ? line : "  the steps around them ") != NULL,
+                "%s", o->out);
+  free(line);
 }
 END_TEST
 
@@ -527,6 +579,9 @@ int main(void)
   tcase_add_test(t, an_action_was_done_where_calls_of_its_kinds_were);
   tcase_add_test(t, steps_with_a_fix_take_what_their_own_calls_do);
   tcase_add_test(t, few_pairs_decide_nothing);
+  tcase_add_test(t, steps_of_different_ranges_are_not_compared);
+  tcase_add_loop_test(t, the_steps_are_the_ranges_that_the_program_has_around_the_calls, 0,
+                      sizeof ranged / sizeof *ranged);
   tcase_add_loop_test(t, a_fix_alone_takes_its_waste_away, 0, sizeof fixes / sizeof *fixes);
   tcase_add_test(t, every_rule_with_a_fix_is_tried);
   tcase_add_test(t, each_round_runs_the_program_as_it_is_and_with_each_fix);

@@ -1,12 +1,14 @@
 /* judge.c: what the runs show of a fix. A pair is a run without and a run with it, of one round.
  *
  * What decides is the time of the steps around the calls that the fix changes, since a wait that is
- * gone here may come back there; where they are not made again and again, the calls' own time. The
+ * gone here may come back there; where they are not made again and again, the calls' own time. A step
+ * is a range of the program's that has the calls in it, or goes from a call to the next. The
  * steps are at the pace of their quickest quarter, which others on the machine hardly change; what
  * comes in fewer of them than that shows in the whole run, which must not be longer. What a fix
  * gains cannot be more than these calls took, and what looking at them took besides. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/reroutes.h"
 #include "core/trace/event.h"
@@ -73,7 +75,8 @@ static void take_pair(pair_values *v, const proving *p, const proof *x, unsigned
   v->calls[i] = (double)a->ns - (double)b->ns;
   v->steps[i] = (double)a->steps_ns - (double)steps_with(b);
   v->run[i] = (double)f[run].duration_ns - (double)f[(size_t)x->way * p->r.runs + run].duration_ns;
-  v->repeats &= a->steps_ns && b->steps_ns;
+  const char *range = figures_of(p, x, 0, run - i)->range; /* of the first pair */
+  v->repeats &= a->steps_ns && b->steps_ns && !strcmp(a->range, range) && !strcmp(b->range, range);
 }
 
 #define MEDIAN(member, of)                                                                         \
@@ -101,7 +104,8 @@ static void measure_gain(const proving *p, proof *x, unsigned from)
     MEDIAN(least_ns, of);
   }
   x->after.steps_ns = steps_with(&x->after);
-  if (!v.repeats) x->before.steps_ns = x->after.steps_ns = 0;
+  (void)memcpy(x->before.range, figures_of(p, x, 0, from)->range, sizeof x->before.range);
+  if (!v.repeats) x->before.steps_ns = x->after.steps_ns = 0, x->before.range[0] = '\0';
   free(v.calls), free(v.steps), free(v.run), free(v.words);
 }
 

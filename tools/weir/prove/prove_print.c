@@ -105,7 +105,10 @@ static void print_measured(wr_layout *page, const proving *p, const proof *x)
   LINE(page, false, "  %u %s; its calls %s → %s, done by Weir in %llu of %llu", x->pairs,
        x->pairs == 1 ? "pair" : "pairs", DURATION(x->before.ns), DURATION(x->after.ns),
        (unsigned long long)x->after.applied, (unsigned long long)x->after.calls);
-  if (x->before.steps_ns)
+  if (x->before.steps_ns && x->before.range[0])
+    LINE(page, false, "  the steps, each a range %s, %s → %s (pace of their quickest quarter)",
+         x->before.range, DURATION(x->before.steps_ns), DURATION(x->after.steps_ns));
+  else if (x->before.steps_ns)
     LINE(page, false, "  the steps around them %s → %s (pace of their quickest quarter)",
          DURATION(x->before.steps_ns), DURATION(x->after.steps_ns));
   else
@@ -279,6 +282,8 @@ static json_t *json_proof(const proving *p, const proof *x)
   json_object_set_new(o, "pairs", json_quantity(x->pairs));
   json_object_set_new(o, "decided_by",
                       measured ? json_string(steps ? "steps" : "calls") : json_null());
+  json_object_set_new(o, "step_range",
+                      steps && x->before.range[0] ? json_string(x->before.range) : json_null());
   add_gain(o, "", proof_gain(x), measured);
   add_gain(o, "steps_", &x->steps, steps);
   add_gain(o, "calls_", &x->calls, measured);

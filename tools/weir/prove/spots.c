@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/base/reroutes.h"
 #include "core/trace/event.h"
+#include "reports/base/util.h"
 #include "reports/model/open.h"
 #include "reports/model/sites.h"
 #include "tools/weir/base/cmd.h"
@@ -255,6 +256,34 @@ static weir_status take_start(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* The range (NVTX) that a step is: what the calls are in, as a part of the program has it. */
+typedef struct step_range {
+  int64_t thread, name; /* name 0: there is none */
+  char *text;           /* owned */
+} step_range;
+
+static weir_status take_range(void *context, sqlite3_stmt *q)
+{
+  step_range *r = context;
+  const char *text = (const char *)sqlite3_column_text(q, 2);
+  r->thread = sqlite3_column_int64(q, 0);
+  r->name = sqlite3_column_int64(q, 1);
+  free(r->text);
+  r->text = text ? wr_text(text, strlen(text), true) : NULL;
+  return WEIR_OK;
+}
+
+/* Cut where a character begins. */
+static void keep_text(char to[SPOT_RANGE_BYTES], const char *text)
+{
+  size_t n = text ? strlen(text) : 0;
+  if (n >= SPOT_RANGE_BYTES)
+    for (n = SPOT_RANGE_BYTES - 1; n && ((unsigned char)text[n] & 0xc0) == 0x80;)
+      n--;
+  if (n) memcpy(to, text, n);
+  to[n] = '\0';
+}
+
 static weir_status take_sums(void *context, sqlite3_stmt *q)
 {
   spot_figures *f = context;
@@ -267,27 +296,91 @@ static weir_status take_sums(void *context, sqlite3_stmt *q)
 #define CALLS_OF                                                                                   \
   " FROM event_row e CROSS JOIN template t ON t.id = e.template WHERE t.stack IN (%s)"
 
-/* The steps are those of the stack and thread with the most calls. */
+#define MOST_CALLS                                                                                 \
+  "WITH RECURSIVE most AS (SELECT t.stack, t.thread" CALLS_OF                                      \
+  " GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 1)"
+
+/* Of the ranges of the thread with the most calls whose name has nearly all of its calls within, and comes often enough, the
+ * name that comes least often: the outermost step. */
+#define RANGE_OF                                                                                   \
+  MOST_CALLS                                                                                       \
+  ", own AS (SELECT r.range, count(*) AS calls FROM event_row e CROSS JOIN template t"             \
+  " ON t.id = e.template LEFT JOIN event_range r ON r.event = e.id"                                \
+  " WHERE t.stack IN (%s) AND t.thread = (SELECT thread FROM most) GROUP BY 1),"                   \
+  " chain(range, calls) AS (SELECT range, calls FROM own WHERE range IS NOT NULL UNION ALL"        \
+  " SELECT p.parent, c.calls FROM chain c CROSS JOIN range_row p ON p.id = c.range"                \
+  " WHERE p.parent IS NOT NULL),"                                                                  \
+  " named AS (SELECT r.name FROM chain c CROSS JOIN range_row r ON r.id = c.range GROUP BY 1"      \
+  " HAVING sum(c.calls) * 10 >= (SELECT sum(calls) * 9 FROM own))"                                 \
+  " SELECT r.thread, r.name, n.text FROM range_row r CROSS JOIN range_name n ON n.id = r.name"     \
+  " WHERE r.kind = 1 AND r.thread = (SELECT thread FROM most) AND r.name IN named"                 \
+  " GROUP BY r.name HAVING count(*) >= %d ORDER BY count(*), r.name LIMIT 1"
+
+static weir_status find_range(step_range *r, const run_view *v, const char *list)
+{
+  int64_t any = 0;
+  weir_status st = wr_db_number(v->db, "SELECT EXISTS(SELECT 1 FROM range_row)", &any);
+  if (st || !any) return st;
+  char *query = cmd_format(RANGE_OF, list, list, LEAST_CALLS);
+  st = wr_db_each(v->db, query, take_range, r);
+  free(query);
+  return st;
+}
+
+/* The starts of a thread's ranges of one name, and what the calls between the first and the last of them took. */
+static weir_status start_of_ranges(start_list *starts, const run_view *v, const step_range *r,
+                                   const char *list)
+{
+  int64_t ns = 0;
+  char *times = cmd_format(
+      "SELECT start, 0 FROM range_row WHERE kind = 1 AND thread = %lld AND name = %lld ORDER BY 1",
+      (long long)r->thread, (long long)r->name);
+  weir_status st = wr_db_each(v->db, times, take_start, starts);
+  free(times);
+  if (st || !starts->count) return st;
+  char *within = cmd_format("SELECT ifnull(sum(e.duration), 0)" CALLS_OF
+                            " AND t.thread = %lld AND e.start >= %llu AND e.start < %llu",
+                            list, (long long)r->thread, (unsigned long long)starts->at[0],
+                            (unsigned long long)starts->at[starts->count - 1]);
+  st = wr_db_number(v->db, within, &ns);
+  starts->calls_ns = (uint64_t)ns;
+  free(within);
+  return st;
+}
+
+/* The starts of the calls of the stack and thread with the most. */
+static weir_status start_of_calls(start_list *starts, const run_view *v, const char *list)
+{
+  char *times = cmd_format(
+      MOST_CALLS " SELECT e.start, e.duration FROM most o CROSS JOIN template t ON t.stack ="
+                 " o.stack AND t.thread = o.thread CROSS JOIN event_row e ON e.template = t.id"
+                 " ORDER BY e.start",
+      list);
+  weir_status st = wr_db_each(v->db, times, take_start, starts);
+  free(times);
+  return st;
+}
+
+/* The steps are ranges of the program's, where it has such; else they go from call to call. */
 static weir_status measure_set(spot_figures *f, const run_view *v, const spot_place *places,
                                unsigned count)
 {
   start_list starts = {0};
+  step_range range = {0};
   char *list = list_stacks(v, places, count);
   char *sums = cmd_format("SELECT count(*), ifnull(sum(e.duration), 0),"
                           " ifnull(sum(t.flags & %d <> 0), 0)" CALLS_OF,
                           DONE_FLAGS, list);
-  char *times = cmd_format(
-      "WITH most AS (SELECT t.stack, t.thread" CALLS_OF
-      " GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 1)"
-      " SELECT e.start, e.duration FROM most o CROSS JOIN template t ON t.stack = o.stack AND"
-      " t.thread = o.thread CROSS JOIN event_row e ON e.template = t.id ORDER BY e.start",
-      list);
   weir_status st = wr_db_each(v->db, sums, take_sums, f);
-  if (!st) st = wr_db_each(v->db, times, take_start, &starts);
+  if (!st && f->calls) st = find_range(&range, v, list);
+  if (!st)
+    st = range.name ? start_of_ranges(&starts, v, &range, list) : start_of_calls(&starts, v, list);
   f->applied += v->notes;
   f->steps_ns = steps_of(starts.at, starts.count);
   f->least_ns = starts.calls_ns;
-  free(starts.at), free(times), free(sums), free(list);
+  keep_text(f->range, range.text);
+  free(range.text);
+  free(starts.at), free(sums), free(list);
   return st;
 }
 

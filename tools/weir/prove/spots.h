@@ -39,12 +39,16 @@ typedef struct spots {
 bool spots_load(spots *s, const wr_db *db);
 void spots_free(spots *s);
 
+enum { SPOT_RANGE_BYTES = 64 };
+
 /* What the calls at some places were in one run. */
 typedef struct spot_figures {
   uint64_t calls, ns; /* of them all */
   uint64_t applied;   /* of them, those that Weir did otherwise; and pools, peers */
   uint64_t steps_ns;  /* at the pace of their quickest quarter; 0: the calls do not repeat */
   uint64_t least_ns;  /* of the steps: what the calls between them took by themselves */
+  char range
+      [SPOT_RANGE_BYTES]; /* a step is a range (NVTX) of this text, cut; "": from call to call */
 } spot_figures;
 
 typedef struct spot_place {
