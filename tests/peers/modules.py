@@ -10,6 +10,7 @@ import ctypes as C
 
 import torch
 
+from indices import BagOptions
 from losses import REDUCTIONS, ClassOptions
 from networks import MODES, Interpolation, three
 from sequence import Encode, Norm, Transformer
@@ -38,7 +39,7 @@ PADS = {"constant": "ConstantPad", "reflection": "ReflectionPad", "replication":
 
 
 class BagLayer(C.Structure):
-    _fields_ = [("tensor", Options), ("mode", C.c_int), ("include_last_offset", C.c_bool), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
+    _fields_ = [("tensor", Options), ("bag", BagOptions)]
 
 
 class Decode(C.Structure):
@@ -200,7 +201,7 @@ class Modules:
         r = self.r
         mode, padding, last = r.choice(["mean", "sum", "max"]), r.choice([None, 0, 2, -1]), r.random() < .3
         theirs = torch.nn.EmbeddingBag(5, 3, mode=mode, padding_idx=padding, include_last_offset=last)
-        o = BagLayer(Options(), ["mean", "sum", "max"].index(mode), last, padding is not None, padding or 0)
+        o = BagLayer(Options(), BagOptions(["mean", "sum", "max"].index(mode), last, padding is not None, padding or 0))
         flat = r.random() < .6
         x = torch.randint(0, 5, [6] if flat else [2, 3])
         tensors = [x, torch.tensor([0, 2, 5] + [6] * last) if flat else None]

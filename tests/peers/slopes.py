@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from indices import BagOptions
 from tensors import scalar
 
 
@@ -20,10 +21,6 @@ UNARY = {  # a name, and how a leaf is brought to where it is defined
     "sign": 0,  # of sgn torch gathers a zero that it cannot add to
 }
 PLAIN = "silu mish hardsigmoid hardswish logsigmoid selu relu6 tanhshrink softsign".split()
-
-
-class Bag(C.Structure):
-    _fields_ = [("mode", C.c_int), ("include_last_offset", C.c_bool), ("has_padding", C.c_bool), ("padding_idx", C.c_int64)]
 
 
 class Slopes:
@@ -205,7 +202,7 @@ class Slopes:
         i = torch.randint(0, t.shape[0], (r.randint(1, 7),))
         starts = torch.tensor([0] + sorted(r.choices(range(len(i) + 1), k=r.randint(0, 3))))
         padding = r.choice([None, None, 1])
-        o = Bag(mode, False, padding is not None, padding or 0)
+        o = BagOptions(mode, False, padding is not None, padding or 0)
         j, k = self.whole(i), self.whole(starts)
         u, v = self.leaf([len(i)]) if name == "sum" and r.random() < .6 else (None, None)
         self.twice = False
