@@ -202,6 +202,13 @@ bool wr_access_known(const wr_access *x, const wr_event *e)
   return count && i == count;
 }
 
+const uint64_t *wr_access_words(const wr_access *x, const wr_event *e, size_t *count)
+{
+  uint32_t place = x->sets && e->t->kind == WEIR_EV_LAUNCH ? x->of[e->at] : 0;
+  *count = place ? x->set[place - 1].count : 0;
+  return place ? x->word + x->set[place - 1].first : NULL;
+}
+
 static bool set_touches(const wr_access *x, uint32_t place, uint64_t address, uint64_t bytes)
 {
   if (!place) return false;

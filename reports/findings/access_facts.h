@@ -44,6 +44,9 @@ void wr_access_close(wr_access *x);
 /* Whether there are any. */
 bool wr_access_any(const wr_access *x);
 
+/* The words of a kernel's launch that is known, ascending (borrowed); NULL: it is not known. */
+const uint64_t *wr_access_words(const wr_access *x, const wr_event *e, size_t *count);
+
 /* Whether it is known what the launch is handed. */
 bool wr_access_known(const wr_access *x, const wr_event *e);
 

@@ -164,7 +164,8 @@ static weir_status take_events(void *context, const wr_event events[], size_t co
   wr_big_blocks_take(&x->big, events, count);
   for (size_t i = 0; i < count; i++)
     wr_starts_add(&x->claims.starts, events[i].id, events[i].start);
-  return wr_facts_take(x->pass, events, count);
+  weir_status s = wr_order_take(&x->order, events, count);
+  return s ? s : wr_facts_take(x->pass, events, count);
 }
 
 static weir_status begin_facts(wr_search *x)
@@ -178,7 +179,9 @@ static weir_status begin_facts(wr_search *x)
 static weir_status end_facts(void *context)
 {
   wr_search *x = context;
-  weir_status s = wr_facts_end(x->pass);
+  weir_status s = wr_order_end(&x->order, &x->facts.tables);
+  if (!s) s = wr_facts_end(x->pass);
+  wr_order_close(&x->order);
   wr_big_blocks_end(&x->big);
   wr_facts_close(x->pass);
   if (!s && x->waits) s = wr_wait_end(x->waits);
@@ -237,6 +240,7 @@ static weir_status prepare_search(wr_search *x)
   if (!s) s = find_options(x);
   if (!s) s = find_limits(x);
   if (!s) s = find_big_blocks(x);
+  if (!s) s = wr_order_open(&x->order, x->calls);
   return s ? s : begin_facts(x);
 }
 
@@ -276,6 +280,7 @@ void wr_findings_close(wr_findings_pass *x)
   wr_claims_close(&x->claims);
   wr_finders_close(&x->finders);
   wr_big_blocks_close(&x->big);
+  wr_order_close(&x->order);
   wr_facts_free(&x->facts);
   free(x->place_at);
   free(x->family_at);

@@ -12,6 +12,7 @@
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
 #include "reports/findings/kernel_names.h"
+#include "reports/findings/order_facts.h"
 #include "reports/findings/rule_calls.h"
 #include "reports/findings/spread.h"
 #include "reports/model/sites.h"
@@ -98,6 +99,7 @@ typedef struct wr_findings_pass {
   wr_finders finders;  /* of judges */
   wr_kernel_names kernels;
   wr_big_blocks big;
+  wr_order_facts order;
   wr_claims claims;
   wr_rule_calls *has_calls; /* owned: by rule; NULL: not asked for yet */
   int64_t events, rule_ms;

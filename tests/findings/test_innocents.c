@@ -41,9 +41,20 @@ static const struct innocent {
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
 };
 
+/* Whose streams wait for each other, and need to. */
+static const char *const ordered[] = {
+    "order-of-a-pipeline", "order-of-two-buffers",     "order-of-a-cache", "order-of-a-ring",
+    "order-of-a-join",     "order-of-a-host-function", "order-of-a-table", "order-of-a-pool",
+    "order-now-and-then",  "chunks-in-streams",
+};
+
 static const char *const modes[] = {"observe", "strict", "relaxed"};
 
-enum { INNOCENTS = sizeof(innocents) / sizeof(innocents[0]), MODES = 3 };
+enum {
+  INNOCENTS = sizeof(innocents) / sizeof(innocents[0]),
+  ORDERED = sizeof(ordered) / sizeof(ordered[0]),
+  MODES = 3
+};
 
 static void run_all(void)
 {
@@ -55,6 +66,10 @@ static void run_all(void)
     (void)snprintf(words, sizeof words, "innocent %s", of);
     (void)snprintf(options, sizeof options, "--sim=1 --mode=%s", mode);
     found_run(runs, name, words, options);
+  }
+  for (int k = 0; k < ORDERED; k++) {
+    (void)snprintf(words, sizeof words, "innocent %s", ordered[k]);
+    found_run(runs, ordered[k], words, "--sim=1 --mode=observe --device-times=all");
   }
   found_run(runs, "upload-changed.hashed", "innocent upload-changed",
             "--sim=1 --mode=observe --hash=on");
@@ -94,6 +109,15 @@ START_TEST(what_is_no_waste_is_not_found)
     bool allowed = n->may && strstr(n->may, id) && !strcmp(how, "possible");
     ck_assert_msg(allowed, "%s in %s: %s is %s", n->name, mode, id, how);
   }
+  json_decref(all);
+}
+END_TEST
+
+START_TEST(an_order_that_is_needed_is_not_advised_against)
+{
+  json_t *all = found_read(ordered[_i]);
+  ck_assert_msg(!found_of(all, "streams-serialised-by-events"), "%s", ordered[_i]);
+  ck_assert_msg(!found_of(all, "default-stream-between"), "%s", ordered[_i]);
   json_decref(all);
 }
 END_TEST
@@ -207,6 +231,7 @@ int main(void)
   TCase *t = tcase_create("none");
   tcase_set_timeout(t, 120);
   tcase_add_unchecked_fixture(t, run_all, leave_scratch);
+  tcase_add_loop_test(t, an_order_that_is_needed_is_not_advised_against, 0, ORDERED);
   tcase_add_loop_test(t, what_is_no_waste_is_not_found, 0, INNOCENTS * MODES);
   tcase_add_test(t, a_copy_behind_work_saves_no_more_than_a_copy_takes);
   tcase_add_test(t, a_state_that_the_host_changes_does_not_go_through_it);

@@ -48,6 +48,7 @@ static const struct expected {
     {"wait_each_step", 12, 11},
     {"wait_between", 12, BY_TIME},
     {"devices_in_turn", 12, BY_TIME},
+    {"serialised_by_events", 12, BY_TIME},
     {"redundant_wait", 100, 99},
     {"repeated_allocation", 12, 11 * 8},
     {"repeated_busy", 12, 11 * 8},

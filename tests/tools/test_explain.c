@@ -78,8 +78,9 @@ START_TEST(the_list_has_number_name_title_of_each_rule)
       0, "$WEIR explain --width 0 >list; cut -c5- list | sed 's/ .*//' | sort | diff - ids");
   ck_assert_str_eq(o->out, "");
   o = sh_status(0, "grep pageable-async list");
-  ck_assert_str_eq(o->out, " 5  pageable-async             Asynchronous copy of pageable memory, "
-                           "which the host waits in\n");
+  ck_assert_str_eq(o->out,
+                   " 5  pageable-async                Asynchronous copy of pageable memory, "
+                   "which the host waits in\n");
 }
 END_TEST
 

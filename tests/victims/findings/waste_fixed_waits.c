@@ -83,3 +83,33 @@ void devices_in_turn(int fixed, int times)
   for (int d = 0; d < 2; d++)
     CHECK(cudaFree(p[d]));
 }
+
+/* A copy to the device and one back, in two streams, of which the second waits for the first. */
+void serialised_by_events(int fixed, int times)
+{
+  char *from = pinned_memory(PART), *to = pinned_memory(PART), *p = device_memory(PART),
+       *q = device_memory(PART);
+  cudaStream_t up, back;
+  cudaEvent_t done;
+  CHECK(cudaStreamCreateWithFlags(&up, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&back, cudaStreamNonBlocking));
+  CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    CHECK(cudaMemcpyAsync(p, from, PART, cudaMemcpyHostToDevice, up));
+    launch(up, (float *)(void *)p, 64);
+    CHECK(cudaEventRecord(done, up));
+    if (!fixed) CHECK(cudaStreamWaitEvent(back, done, 0));
+    launch(back, (float *)(void *)q, 64);
+    CHECK(cudaMemcpyAsync(to, q, PART, cudaMemcpyDeviceToHost, back));
+    CHECK(cudaDeviceSynchronize());
+  }
+  end_part();
+  CHECK(cudaEventDestroy(done));
+  CHECK(cudaStreamDestroy(up));
+  CHECK(cudaStreamDestroy(back));
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(q));
+  CHECK(cudaFreeHost(from));
+  CHECK(cudaFreeHost(to));
+}

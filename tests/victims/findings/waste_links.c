@@ -11,8 +11,7 @@ enum { BYTES = 1 << 20, TIMES = 40 };
 
 enum { LONG = 4 << 20 };
 
-/* How fast copies to the device are from now on; only the software device can be so. */
-static void set_link(const char *list)
+void set_link(const char *list)
 {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   int (*set)(const char *) =
@@ -209,11 +208,84 @@ static void through_the_host_twin(void)
   move_by_host(1);
 }
 
+/* ---- streams-serialised-by-events ------------------------------------------------------------ */
+
+/* What is there for two streams, and a third. */
+typedef struct streams_of_copies {
+  cudaStream_t up, back, third;
+  cudaEvent_t done, next;
+  char *in, *out, *from, *to; /* `from` and `to`: page-locked */
+} streams_of_copies;
+
+static void make_streams(streams_of_copies *x)
+{
+  CHECK(cudaStreamCreateWithFlags(&x->up, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&x->back, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&x->third, cudaStreamNonBlocking));
+  CHECK(cudaEventCreateWithFlags(&x->done, cudaEventDisableTiming));
+  CHECK(cudaEventCreateWithFlags(&x->next, cudaEventDisableTiming));
+  x->in = device_memory(BYTES), x->out = device_memory(BYTES);
+  x->from = pinned_memory(BYTES), x->to = pinned_memory(BYTES);
+  CHECK(cudaDeviceSynchronize());
+  set_link("h2d:1G,d2h:1G");
+}
+
+static void end_streams(const streams_of_copies *x)
+{
+  CHECK(cudaEventDestroy(x->done));
+  CHECK(cudaEventDestroy(x->next));
+  CHECK(cudaStreamDestroy(x->up));
+  CHECK(cudaStreamDestroy(x->back));
+  CHECK(cudaStreamDestroy(x->third));
+  CHECK(cudaFree(x->in));
+  CHECK(cudaFree(x->out));
+  CHECK(cudaFreeHost(x->from));
+  CHECK(cudaFreeHost(x->to));
+}
+
+/* What needs the order of a stream's wait for an event. */
+enum need { NOBODY, THE_STREAM, A_THIRD_STREAM, THE_HOST };
+
+/* A copy to the device in one stream, and one back in another, which waits for an event of the first. */
+static void copy_in_two_streams(enum need need)
+{
+  streams_of_copies x;
+  make_streams(&x);
+  for (int i = 0; i < 16; i++) {
+    CHECK(cudaMemcpyAsync(x.in, x.from, BYTES, cudaMemcpyHostToDevice, x.up));
+    launch(x.up, (float *)(void *)x.in, 64);
+    CHECK(cudaEventRecord(x.done, x.up));
+    CHECK(cudaStreamWaitEvent(x.back, x.done, 0)); /* WASTE streams-serialised-by-events */
+    launch(x.back, (float *)(void *)(need == THE_STREAM ? x.in : x.out), 64);
+    CHECK(cudaMemcpyAsync(x.to, x.out, BYTES, cudaMemcpyDeviceToHost, x.back));
+    CHECK(cudaEventRecord(x.next, x.back));
+    CHECK(cudaStreamWaitEvent(x.third, x.next, 0));
+    launch(x.third, (float *)(void *)(need == A_THIRD_STREAM ? x.in : x.out), 64);
+    CHECK(need == THE_HOST ? cudaStreamSynchronize(x.third) : cudaDeviceSynchronize());
+    x.from[i]++; /* the host fills it again */
+  }
+  end_streams(&x);
+}
+
+static void streams_serialised_by_events(void)
+{
+  copy_in_two_streams(NOBODY);
+}
+
+static void streams_serialised_by_events_twin(void)
+{
+  copy_in_two_streams(THE_STREAM);
+  copy_in_two_streams(A_THIRD_STREAM);
+  copy_in_two_streams(THE_HOST);
+}
+
 const waster link_wasters[] = {
     {"slow-link", slow_link, slow_link_twin, NULL},
     {"no-overlap", no_overlap, no_overlap_twin, "--device-times=all"},
     {"launch-queue-full", launch_queue_full, launch_queue_full_twin, NULL},
     {"repeated-upload", repeated_upload, repeated_upload_twin, NULL},
+    {"streams-serialised-by-events", streams_serialised_by_events,
+     streams_serialised_by_events_twin, "--device-times=all"},
     {"through-the-host", through_the_host, through_the_host_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };

@@ -50,6 +50,21 @@ static inline void launch(cudaStream_t stream, float *p, int n)
 char *device_memory(size_t bytes);
 char *pinned_memory(size_t bytes); /* zeros */
 
+/* How fast copies are from now on; only the software device can be so. */
+void set_link(const char *list);
+
+/* innocent_streams.c */
+void order_of_a_pipeline(void);
+void order_of_two_buffers(void);
+void order_of_a_cache(void);
+void order_of_a_ring(void);
+void order_of_a_join(void);
+void order_of_a_host_function(void);
+void order_of_a_table(void);
+void order_of_a_pool(void);
+void order_now_and_then(void);
+void chunks_in_streams(void);
+
 extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
     launch_wasters[], link_wasters[], memory_wasters[], pool_wasters[], step_wasters[],
     wait_wasters[];
