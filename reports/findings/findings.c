@@ -13,6 +13,7 @@
 enum {
   RULE_MS = 10000,
   RULE_EVENTS = 1000000, /* for as many, and for each as many more */
+  MOST_CLOCK_NS = 10000, /* that a read of the clock takes */
   ROW_BYTES = 8,         /* that a row of an event takes at least */
   STEP = 1 << 16         /* events between two words of progress */
 };
@@ -127,12 +128,22 @@ static weir_status find_load(wr_search *x)
   return s;
 }
 
+/* What is not in the trace, or cannot be, is as rules assume. */
+static weir_status find_clock(wr_search *x)
+{
+  int64_t ns = 0;
+  weir_status s = wr_db_number(x->db, "SELECT value FROM meta WHERE key = 'clock_ns'", &ns);
+  x->clock_more = ns > 0 && ns < MOST_CLOCK_NS ? ns - WR_CLOCK_NS : 0;
+  return s;
+}
+
 static weir_status find_limits(wr_search *x)
 {
   int64_t n = 0;
   weir_status s = wr_db_number(x->db, "SELECT value FROM meta WHERE key = 'duration_ns'", &n);
   x->f->duration_ns = n > 0 ? (uint64_t)n : 1;
   if (!s) s = find_load(x);
+  if (!s) s = find_clock(x);
   if (!s)
     s = wr_db_number(x->db,
                      "SELECT max(peak) FROM memory WHERE device IS NULL AND mem IS NULL"

@@ -19,6 +19,9 @@
 #include "reports/findings/rule.h"
 #include "reports/findings/wait_at.h"
 
+/* What thresholds of "what measuring adds to a call" take a read of the clock for. */
+enum { WR_CLOCK_NS = 14 };
+
 /* A row of a rule; README.md says what its columns mean. What is negative counts as 0. */
 typedef struct wr_found {
   int64_t event, template, related; /* template, related: 0 none */
@@ -52,7 +55,8 @@ typedef struct wr_case {
   const wr_facts *facts;
   wr_finders *finders; /* borrowed */
   const wr_big_blocks *big;
-  int64_t duration; /* of the run, ns */
+  int64_t duration;   /* of the run, ns */
+  int64_t clock_more; /* ns that a read of the clock took beyond WR_CLOCK_NS; 0: not known */
   const wr_db *db;
   weir_status status;
   const char *lacks; /* a threshold that the rule's file does not have, or NULL */

@@ -54,7 +54,7 @@ static int64_t wait_after_copy(wr_case *c, hash_map *waited, const wr_wait_row *
 void wr_judge_redundant_wait(wr_case *c)
 {
   const unsigned bits = WR_WAIT_KNOWN | WR_WAIT_OTHER, mask = bits | WR_WAIT_PENDING;
-  const int64_t clock = wr_case_limit(c, "clock");
+  const int64_t clock = wr_case_limit(c, "clock") + c->clock_more;
   hash_map timed = timed_waits(c), waited = {0};
   for (const wr_wait_row *w; (w = wr_case_next_wait(c, mask, bits)) != NULL;) {
     const wr_call_row *e = wr_case_call(c, w->id);

@@ -82,6 +82,7 @@ static weir_status prepare_rule(wr_search *x, const wr_rule *rule, sqlite3_stmt 
     const char *name = sqlite3_bind_parameter_name(q, i);
     bool known = name && !strcmp(name, ":duration_ns");
     if (known) sqlite3_bind_int64(q, i, (sqlite3_int64)x->f->duration_ns);
+    if (name && !strcmp(name, ":clock_more")) sqlite3_bind_int64(q, i, x->clock_more), known = true;
     for (int t = 0; name && t < rule->thresholds; t++) {
       if (strcmp(name, rule->threshold[t].name) != 0) continue;
       sqlite3_bind_int64(q, i, rule->threshold[t].value);
@@ -204,6 +205,7 @@ static weir_status run_judge(wr_search *x, const wr_rule *rule, bool *declined)
                .finders = &x->finders,
                .big = &x->big,
                .duration = (int64_t)x->f->duration_ns,
+               .clock_more = x->clock_more,
                .db = x->db,
                .take = take_found,
                .go_on = go_on,

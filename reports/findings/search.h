@@ -107,13 +107,14 @@ typedef struct wr_findings_pass {
   wr_search_place *places;
   size_t place_count, place_capacity;
   uint64_t peak_bytes;
-  bool hashed;    /* copy_hash has rows, or no copy could have one */
-  bool timed;     /* device_work has rows */
-  char *untimed;  /* owned; NULL, or why it has none though they were asked for */
-  bool ranges;    /* event_range has rows */
-  int64_t began;  /* CLOCK_REALTIME, ns */
-  bool only_cuda; /* no call of the engine's is in the trace */
-  bool quoted;    /* lines of source may be */
+  bool hashed;        /* copy_hash has rows, or no copy could have one */
+  bool timed;         /* device_work has rows */
+  char *untimed;      /* owned; NULL, or why it has none though they were asked for */
+  bool ranges;        /* event_range has rows */
+  int64_t began;      /* CLOCK_REALTIME, ns */
+  int64_t clock_more; /* ns, as a rule's SQL has it: see judge.h */
+  bool only_cuda;     /* no call of the engine's is in the trace */
+  bool quoted;        /* lines of source may be */
   /* of the rule that runs */
   wr_search_cell *cells; /* owned: by facts.common, then by slot */
   size_t *used;          /* owned: those that have rows */

@@ -6,13 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/clock.h"
 #include "core/base/image.h"
 #include "core/trace/api.h"
 #include "core/weir.h"
 #include "reports/import/importer.h"
 #include "reports/import/resume.h"
 
-#define FIRST_STRING 100000 /* below: function numbers, which name themselves */
+#define MOST_CLOCK_NS 10000.0 /* of a read: what takes longer was interrupted each time */
+#define FIRST_STRING  100000  /* below: function numbers, which name themselves */
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -197,6 +199,7 @@ weir_status importer_add(trace_importer *im, const char *spool_path, bool live, 
   }
   spool_reader_hold(s->reader); /* the program may overwrite only what is committed here */
   s->im = im;
+  s->live = live;
   s->opening = spool_reader_opening(s->reader);
   bool known = false;
   if (im->merging) st = wr_resume_spool(s, &known);
@@ -267,6 +270,23 @@ static weir_status queue_origin(trace_importer *im)
   return wr_batch_op(&im->batch, op);
 }
 
+/* Where a process runs on this machine and has its clock, what a read of it takes is measured here, and the program spends
+ * no time on it. */
+static weir_status queue_clock(wr_spool *s)
+{
+  trace_importer *im = s->im;
+  const spool_header *h = spool_reader_header(s->reader);
+  clock_init();
+  if (!s->live || im->clock_known || h->clock_kind != (uint32_t)clock_source_in_use) return WEIR_OK;
+  const clock_map map = clock_map_make(h->clock_first, clock_now(), h->clock_hint_hz);
+  const double ns = (double)clock_cost_ticks() * map.ns_per_tick;
+  if (!(ns > 0 && ns < MOST_CLOCK_NS)) return WEIR_OK;
+  im->clock_known = true;
+  wr_op op = {.sql = "INSERT OR IGNORE INTO meta VALUES('clock_ns',?)",
+              WR_NUMBERS((int64_t)(ns + 0.5))};
+  return wr_batch_op(&im->batch, op);
+}
+
 /* Its mode by number, the parameter that is named. */
 #define MODE(n)                                                                                    \
   "CASE " n " WHEN 0 THEN 'observe' WHEN 1 THEN 'strict' WHEN 2 THEN 'relaxed' ELSE 'unknown' END"
@@ -289,6 +309,7 @@ static weir_status start_process(wr_spool *s)
                        wr_text(s->path, strlen(s->path), false))};
   weir_status st = wr_batch_op(&im->batch, op);
   if (!st && s->process == 1) st = queue_origin(im);
+  if (!st) st = queue_clock(s);
   if (!st) st = wr_resume_begin(s);
   wr_span(im, wr_time_of_mono(s, s->opening), wr_time_of_mono(s, s->opening));
   if (!st) s->started = true;

@@ -77,6 +77,7 @@ typedef struct wr_spool {
   spool_reader *reader;
   char *path;
   int64_t process;                  /* row of process, from 1 */
+  bool live;                        /* its process may still write: it is on this machine */
   uint64_t opening;                 /* spool_reader_opening(), of the spool's boot */
   int64_t boot_shift;               /* ns to add to bring its boot's clock onto the first spool's */
   wr_timeline line;                 /* its clock */
@@ -118,6 +119,7 @@ struct trace_importer {
   size_t spool_count, spool_capacity;
   size_t spools_ended; /* so many from the first on are NULL: a program may start thousands */
   bool origin_known;
+  bool clock_known;         /* how long a read of it takes */
   uint64_t origin;          /* CLOCK_MONOTONIC ns of the first spool's boot */
   uint64_t origin_realtime; /* CLOCK_REALTIME ns at `origin` */
   uint8_t boot_id[16];      /* of the first spool */

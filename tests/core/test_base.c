@@ -227,6 +227,14 @@ START_TEST(ticks_never_go_back)
 }
 END_TEST
 
+START_TEST(a_read_of_the_clock_takes_time)
+{
+  clock_init();
+  ck_assert_uint_gt(clock_cost_ticks(), 0);
+  ck_assert_uint_lt(clock_cost_ticks(), UINT64_MAX);
+}
+END_TEST
+
 START_TEST(ticks_convert_to_clock_monotonic)
 {
   enum { POINTS = 1000 };
@@ -366,6 +374,7 @@ int main(void)
   tcase_add_test(t, numbers_and_choices);
   tcase_add_test(t, several_choices);
   tcase_add_test(t, ticks_never_go_back);
+  tcase_add_test(t, a_read_of_the_clock_takes_time);
   tcase_add_test(t, ticks_convert_to_clock_monotonic);
   tcase_add_test(t, the_map_falls_back_in_order);
   tcase_add_test(t, the_map_survives_nonsense);

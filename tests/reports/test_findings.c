@@ -92,6 +92,43 @@ START_TEST(time_of_a_related_event_is_saved_once)
 }
 END_TEST
 
+/* What a rule saves where a read of the clock took so long; NULL: nothing is known. */
+static uint64_t saving_of_clock(const char *clock_ns)
+{
+  wr_findings f;
+  char change[128];
+  const char *trace = make_trace();
+  write_rule("one", "-- threshold: clock 20 ns\nSELECT 1 AS event, 500 AS cost_ns,"
+                    " 500 - (:clock + :clock_more) AS saving_ns");
+  (void)snprintf(change, sizeof change, "INSERT INTO meta VALUES('clock_ns', %s)", clock_ns);
+  if (clock_ns) synth_change(trace, change);
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(&f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_uint_eq(f.count, 1);
+  const uint64_t saving = f.finding[0].saving_ns;
+  wr_findings_free(&f);
+  synth_clean();
+  return saving;
+}
+
+START_TEST(what_measuring_adds_goes_by_the_clock_of_the_run)
+{
+  ck_assert_uint_eq(saving_of_clock(NULL), 480);
+  ck_assert_uint_eq(saving_of_clock("14"), 480);
+  ck_assert_uint_eq(saving_of_clock("26"), 468);
+  ck_assert_uint_eq(saving_of_clock("8"), 486);
+}
+END_TEST
+
+START_TEST(a_clock_that_cannot_be_counts_for_nothing)
+{
+  ck_assert_uint_eq(saving_of_clock("-5"), 480);
+  ck_assert_uint_eq(saving_of_clock("0"), 480);
+  ck_assert_uint_eq(saving_of_clock("9223372036854775807"), 480);
+  ck_assert_uint_eq(saving_of_clock("'soon'"), 480);
+}
+END_TEST
+
 /* Twenty operations that take 1 us, and one that was interrupted. */
 START_TEST(an_interrupted_operation_stands_for_no_other)
 {
@@ -876,6 +913,8 @@ int main(void)
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, an_operation_that_two_rules_find_is_saved_once);
+  tcase_add_test(t, what_measuring_adds_goes_by_the_clock_of_the_run);
+  tcase_add_test(t, a_clock_that_cannot_be_counts_for_nothing);
   tcase_add_test(t, an_interrupted_operation_stands_for_no_other);
   tcase_add_test(t, time_of_a_related_event_is_saved_once);
   tcase_add_test(t, an_interrupted_operation_of_two_events_stands_for_no_other);

@@ -91,6 +91,8 @@ START_TEST(a_finished_trace_is_one_file_with_ids_and_meta)
   ck_assert_int_eq(synth_number(t, "PRAGMA application_id"), 0x57454952);
   ck_assert_int_eq(synth_number(t, "SELECT value FROM meta WHERE key='finished'"), 1);
   ck_assert_int_eq(synth_number(t, "SELECT value='synthetic' FROM meta WHERE key='command'"), 1);
+  /* Of a machine that is not known. */
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM meta WHERE key='clock_ns'"), 0);
   ck_assert_int_eq(
       synth_number(t, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode='delete'"), 1);
   static const char *const ends[] = {"-wal", "-shm", "-journal"};

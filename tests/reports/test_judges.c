@@ -366,6 +366,7 @@ static const char *make_history(int history)
   synth_close();
   one[0] = synth_spool();
   const char *trace = synth_import("t.db", one);
+  synth_change(trace, "INSERT INTO meta VALUES('clock_ns', 13)");
   if (history % 7) synth_change(trace, "UPDATE process SET end_reason = 'exit'"); /* else killed */
   return trace;
 }

@@ -277,6 +277,15 @@ START_TEST(a_program_that_was_changed_since_gives_no_lines)
 }
 END_TEST
 
+START_TEST(a_trace_has_what_a_read_of_its_clock_takes)
+{
+  sh_status(0, RUN "-- $VICTIM call");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM meta WHERE key = 'clock_ns'"
+                               " AND typeof(value) = 'integer' AND value BETWEEN 1 AND 9999"),
+                   1);
+}
+END_TEST
+
 START_TEST(a_clock_that_tells_another_time_is_not_the_trace_s)
 {
   sh_status(0, RUN "-- sh -c 'LD_PRELOAD=$LD_PRELOAD:$BUILD/tests/tools/libother_clock.so"
@@ -877,6 +886,7 @@ int main(void)
   tcase_add_test(t, each_way_to_start_a_program_is_watched);
   tcase_add_test(t, a_set_uid_program_is_said);
   tcase_add_test(t, a_program_that_was_changed_since_gives_no_lines);
+  tcase_add_test(t, a_trace_has_what_a_read_of_its_clock_takes);
   tcase_add_test(t, a_clock_that_tells_another_time_is_not_the_trace_s);
   tcase_add_test(t, output_replaces_nothing_but_a_trace_by_force);
   tcase_add_test(t, a_trace_that_is_being_written_is_not_taken_away);
