@@ -34,6 +34,7 @@ static const char *const pairs[][2] = {
     {"cudaMemsetAsync", "cuMemsetD8Async"},
     {"cudaStreamNonBlocking", "CU_STREAM_NON_BLOCKING"},
     {"cudaStreamSynchronize", "cuStreamSynchronize"},
+    {"cudaStreamWaitEvent", "cuStreamWaitEvent"},
 };
 
 static size_t name_bytes(const char *text)
