@@ -48,7 +48,7 @@ static const struct expected {
     {"wait_each_step", 12, 11},
     {"wait_between", 12, BY_TIME},
     {"devices_in_turn", 12, BY_TIME},
-    {"serialised_by_events", 12, BY_TIME},
+    {"polled_with_pauses", 64, BY_TIME},
     {"redundant_wait", 100, 99},
     {"repeated_allocation", 12, 11 * 8},
     {"repeated_busy", 12, 11 * 8},
@@ -69,6 +69,18 @@ static const struct expected {
     {"array_for_a_scalar", 20, BY_TIME},
     {"resized_allocation", 20, 19},
 };
+
+/* What is found by how long copies take, in runs with slow ones. */
+static const struct {
+  const char *work, *link;
+} slow[] = {{"serialised_by_events", "h2d:1G,d2h:1G"}, {"default_between", "h2d:1G,d2h:1G,d2d:1G"}};
+
+static const char *link_of(const saving *s)
+{
+  for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
+    if (!strcmp(slow[i].work, s->work)) return slow[i].link;
+  return "card";
+}
 
 static struct expected expected_of(const saving *s)
 {
@@ -92,14 +104,14 @@ static void run_all(void)
     int rounds = expected_of(s).rounds;
     if (!can_run(s)) continue;
     for (int fixed = 0; fixed < 2; fixed++)
-      (void)fprintf(f, "%s %s %d %d %s\n", s->work, fixed ? "fixed" : "unfixed", rounds, s->devices,
-                    *s->options ? s->options : "--hash=off");
+      (void)fprintf(f, "%s %s %d %d %s %s\n", s->work, fixed ? "fixed" : "unfixed", rounds,
+                    s->devices, *s->options ? s->options : "--hash=off", link_of(s));
   }
   ck_assert_int_eq(fclose(f), 0);
-  sh_status(0,
-            "xargs -P 6 -L 1 sh -c '$WEIR run --force -o $0.$1.db --mode=observe --sim=$3,h100 $4"
-            " -- $BUILD/tests/findings/waster $0 $1 $2 >/dev/null && $WEIR report findings"
-            " --format json --min-cost 0ns $0.$1.db >$0.$1.json' <runs");
+  sh_status(0, "xargs -P 6 -L 1 sh -c '[ $5 = card ] || export WEIR_SIM_LINK=$5; $WEIR run --force "
+               "-o $0.$1.db --mode=observe --sim=$3,h100 $4"
+               " -- $BUILD/tests/findings/waster $0 $1 $2 >/dev/null && $WEIR report findings"
+               " --format json --min-cost 0ns $0.$1.db >$0.$1.json' <runs");
 }
 
 /* How often the waste is found in a run, each time at no more than its cost. */

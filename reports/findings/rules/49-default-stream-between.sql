@@ -44,10 +44,19 @@ late AS MATERIALIZED ( -- it needs the work of one of two streams, and waits for
     AND EXISTS (SELECT 1 FROM common c WHERE c.id = w.id AND c.stream = b.stream)
       + EXISTS (SELECT 1 FROM common c WHERE c.id = w.id AND c.stream = o.stream) = 1),
 often_late AS MATERIALIZED (
-  SELECT event FROM (SELECT event, count(*) OVER (PARTITION BY process, stack) AS times FROM late) WHERE times >= :min_times)
-SELECT l.event, l.template, l.duration AS cost_ns, 0 AS saving_ns, l.before AS related,
-       CASE WHEN l.event IN (SELECT event FROM often_late) THEN 'possible' END AS certainty
-FROM (SELECT 1 FROM work LIMIT 1) CROSS JOIN legacy_work l JOIN work w ON w.id = l.template
-JOIN known k ON k.process = w.process AND k.context = w.context
-WHERE (l.template NOT IN (SELECT id FROM shared) OR l.event IN (SELECT event FROM often_late))
-  AND (SELECT e.template FROM event_row e WHERE e.id = l.before) IN (SELECT id FROM work)
+  SELECT event FROM (SELECT event, count(*) OVER (PARTITION BY process, stack) AS times FROM late) WHERE times >= :min_times),
+gained AS MATERIALIZED ( -- what a span gains where only common memory orders its work
+  SELECT o.event, o.template, o.related, o.saving, count(*) OVER (PARTITION BY w.process, w.stack) AS times
+  FROM order_unneeded o JOIN work w ON w.id = o.template WHERE o.legacy),
+found AS MATERIALIZED (
+  SELECT l.event, l.template, l.duration, l.before, l.event IN (SELECT event FROM often_late) AS late
+  FROM (SELECT 1 FROM work LIMIT 1) CROSS JOIN legacy_work l JOIN work w ON w.id = l.template
+  JOIN known k ON k.process = w.process AND k.context = w.context
+  WHERE (l.template NOT IN (SELECT id FROM shared) OR l.event IN (SELECT event FROM often_late))
+    AND (SELECT e.template FROM event_row e WHERE e.id = l.before) IN (SELECT id FROM work))
+SELECT f.event, f.template, max(f.duration, ifnull(g.saving, 0)) AS cost_ns, ifnull(g.saving, 0) AS saving_ns,
+       f.before AS related, CASE WHEN f.late THEN 'possible' END AS certainty
+FROM found f LEFT JOIN gained g ON g.event = f.event
+UNION ALL
+SELECT event, template, saving, saving, related, 'possible' FROM gained
+WHERE times >= :min_times AND event NOT IN (SELECT event FROM found)

@@ -113,3 +113,48 @@ void serialised_by_events(int fixed, int times)
   CHECK(cudaFreeHost(from));
   CHECK(cudaFreeHost(to));
 }
+
+/* What comes to the device is copied there in the default stream, and goes back: each round has one of two buffers. */
+void default_between(int fixed, int times)
+{
+  char *from = pinned_memory(PART), *to = pinned_memory(PART), *in[2], *out[2];
+  cudaStream_t up, middle, back;
+  cudaEvent_t came[2], copied[2], went[2];
+  unsigned flags = fixed ? cudaStreamNonBlocking : cudaStreamDefault;
+  CHECK(cudaStreamCreateWithFlags(&up, flags));
+  CHECK(cudaStreamCreateWithFlags(&back, flags));
+  CHECK(cudaStreamCreateWithFlags(&middle, cudaStreamNonBlocking));
+  for (int k = 0; k < 2; k++) {
+    in[k] = device_memory(PART), out[k] = device_memory(PART);
+    CHECK(cudaEventCreateWithFlags(&came[k], cudaEventDisableTiming));
+    CHECK(cudaEventCreateWithFlags(&copied[k], cudaEventDisableTiming));
+    CHECK(cudaEventCreateWithFlags(&went[k], cudaEventDisableTiming));
+  }
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    int k = i % 2;
+    if (fixed) CHECK(cudaStreamWaitEvent(up, copied[k], 0));
+    CHECK(cudaMemcpyAsync(in[k], from, PART, cudaMemcpyHostToDevice, up));
+    if (fixed) CHECK(cudaEventRecord(came[k], up));
+    if (fixed) CHECK(cudaStreamWaitEvent(middle, came[k], 0));
+    if (fixed) CHECK(cudaStreamWaitEvent(middle, went[k], 0));
+    CHECK(cudaMemcpyAsync(out[k], in[k], PART, cudaMemcpyDeviceToDevice, fixed ? middle : NULL));
+    if (fixed) CHECK(cudaEventRecord(copied[k], middle));
+    if (fixed) CHECK(cudaStreamWaitEvent(back, copied[k], 0));
+    CHECK(cudaMemcpyAsync(to, out[k], PART, cudaMemcpyDeviceToHost, back));
+    if (fixed) CHECK(cudaEventRecord(went[k], back));
+  }
+  end_part();
+  for (int k = 0; k < 2; k++) {
+    CHECK(cudaEventDestroy(came[k]));
+    CHECK(cudaEventDestroy(copied[k]));
+    CHECK(cudaEventDestroy(went[k]));
+    CHECK(cudaFree(in[k]));
+    CHECK(cudaFree(out[k]));
+  }
+  CHECK(cudaStreamDestroy(up));
+  CHECK(cudaStreamDestroy(middle));
+  CHECK(cudaStreamDestroy(back));
+  CHECK(cudaFreeHost(from));
+  CHECK(cudaFreeHost(to));
+}
