@@ -16,6 +16,7 @@
 #define WEIR_TRACE_EVENT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What `a`, `b`, `bytes` and the detail hold, by kind; `mem`, `device`, `src_device` and `stream`
@@ -413,13 +414,23 @@ typedef enum hash_outcome {
 
 /* Payload of a COPY_HASH. A record with `b` comes before the copy's event, in the same thread; one
  * without belongs to the copy that was PENDING with the same number, and may be any thread's. The
- * hash is XXH3's of 128 bits, of the copy's bytes in the host's memory. */
+ * hash is XXH3's of 128 bits, of the copy's bytes in the host's memory. What follows the addresses
+ * older writers do not have: of an upload, what it has in common with the last one of its place to
+ * its destination that was looked at, by hashes of 33 to 64 parts of it, or of some bytes of 17 to
+ * 32 parts, where it was not hashed. */
 typedef struct copy_hash_info {
   uint64_t hash[2];  /* low, high */
   uint64_t bytes;    /* hashed */
   uint64_t ticks;    /* host time spent on hashing */
   uint64_t dst, src; /* as in the event */
+  uint64_t before;   /* bytes of the copy that it was compared with; 0: none */
+  uint64_t same;     /* bytes in parts that are equal in both */
+  uint64_t tail;     /* bytes at its end that are all `last`; 0: not known */
+  uint32_t changed;  /* runs of parts that are not equal */
+  uint8_t last, pad[3];
 } copy_hash_info;
+
+#define COPY_HASH_LEAST offsetof(copy_hash_info, before) /* bytes of an older one */
 
 /* Payload of an ASKED record: calls that ask, of one thread, function and return address, since the
  * record before it that has the same. The first comes right after its event, that of one of them,

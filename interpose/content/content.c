@@ -24,6 +24,7 @@
 #include "core/trace/api.h"
 #include "interpose/content/pending.h"
 #include "interpose/content/sample.h"
+#include "interpose/content/spans.h"
 #include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/record/context.h"
@@ -56,20 +57,25 @@ void content_hash(thread_state *t, const content_copy *copy, const content_regio
   uint64_t from = clock_ticks();
   content_digest d = {0};
   copy_hash_info info = {.dst = copy->dst, .src = copy->src};
-  sample_print print = copy->print ? sample_print_copy(copy->site, region) : SAMPLE_IS_PAID;
+  content_spans spans = {.bytes = 0};
+  spans_verdict v = {.rest = 0}, whole = {.rest = 0};
+  sample_print print = copy->print ? sample_print_copy(copy, region, &info, &v) : SAMPLE_IS_PAID;
   if (print != SAMPLE_IS_PAID) {
     info.ticks = clock_ticks() - from;
     content_write(t, copy->number, copy->start,
                   print == SAMPLE_IS_ALIKE ? WEIR_HASH_ALIKE : WEIR_HASH_LEFT, &info, false);
+    sample_rest(copy->site, v.rest);
     return;
   }
-  bool good = content_digest_of(region, &d);
+  bool good = content_digest_of(region, &d, copy->upload ? &spans : NULL);
   info.hash[0] = d.hash[0], info.hash[1] = d.hash[1];
   info.bytes = good ? region->width * region->height : 0;
+  if (good && copy->upload) whole = spans_compare(copy->site, copy->dst, &spans, &info);
   info.ticks = clock_ticks() - from;
   content_write(t, copy->number, copy->start, good ? WEIR_HASH_HASHED : WEIR_HASH_UNREADABLE, &info,
                 d.uniform);
-  if (good) sample_hashed(copy->site, region, &d);
+  if (good) sample_hashed(copy, region, &d, &whole);
+  sample_rest(copy->site, copy->print ? v.rest : whole.rest);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -148,7 +154,7 @@ static bool hash_copy(const hook_call *c, const event_fields *e, const copy_args
   if (h.pinned && pending_may_write(&h.region)) {
     explain(c, e, WEIR_HASH_UNORDERED);
   } else {
-    const content_copy copy = {0, c->start, e->a, e->b, site, print};
+    const content_copy copy = {0, c->start, e->a, e->b, site, !back, print};
     content_hash(c->thread, &copy, &h.region);
   }
   return true;
@@ -277,6 +283,7 @@ static void forget_parent(void)
 {
   pending_forked();
   content_reading_forked();
+  spans_forked();
 }
 
 static const process_part part = {.start = start_hashing, .forked = forget_parent};

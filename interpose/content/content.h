@@ -17,6 +17,7 @@ typedef struct content_copy {
   uint64_t start;    /* ticks */
   uint64_t dst, src; /* addresses, as in its event */
   unsigned site;     /* record/copy_sites.h */
+  bool upload;       /* to a device: its parts are compared (spans.h) */
   bool print;        /* only if a print of it was seen before (sample.h) */
 } content_copy;
 

@@ -92,7 +92,7 @@ static void end_work(thread_state *t, unsigned i)
 {
   const pending_work *p = &work[i];
   if (p->number) {
-    const content_copy copy = {p->number, 0, p->dst, p->src, p->site, p->print};
+    const content_copy copy = {p->number, 0, p->dst, p->src, p->site, false, p->print};
     content_hash(t, &copy, &p->region);
   }
   forget_pending(i);

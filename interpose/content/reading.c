@@ -26,7 +26,9 @@ typedef struct content_reader {
   bool mapped;         /* as of the region */
   bool begun, uniform; /* a byte was read; all were equal to `first` */
   unsigned char first;
+  uint64_t at; /* bytes read so far */
   XXH3_state_t *state;
+  content_spans *spans; /* NULL: it is not cut */
 } content_reader;
 
 static void take_piece(content_reader *r, unsigned char *small)
@@ -90,6 +92,19 @@ static bool is_uniform(const unsigned char *piece, size_t bytes, unsigned char b
   return true;
 }
 
+/* A span of more bytes than a piece has is hashed piece by piece. */
+static void cut_piece(content_reader *r, size_t bytes)
+{
+  const uint64_t span = UINT64_C(1) << r->spans->shift;
+  for (size_t from = 0, now; from < bytes; from += now) {
+    size_t left = (size_t)(span - (r->at + from) % span);
+    uint32_t *hash = &r->spans->hash[(r->at + from) >> r->spans->shift];
+    now = left < bytes - from ? left : bytes - from;
+    *hash = *hash * 31 + (uint32_t)XXH3_64bits(r->piece + from, now);
+  }
+  spans_end_with(r->spans, r->piece, r->at, bytes);
+}
+
 static void look_at_piece(content_reader *r, size_t bytes)
 {
   const unsigned char *piece = r->piece;
@@ -99,6 +114,8 @@ static void look_at_piece(content_reader *r, size_t bytes)
   }
   if (r->uniform) r->uniform = is_uniform(piece, bytes, r->first);
   (void)XXH3_128bits_update(r->state, piece, bytes);
+  if (r->spans) cut_piece(r, bytes);
+  r->at += bytes;
 }
 
 static bool hash_row(content_reader *r, uint64_t at, uint64_t bytes)
@@ -122,7 +139,15 @@ static void begin_reader(content_reader *r, const content_region *region, XXH3_s
   take_piece(r, small);
 }
 
-bool content_digest_of(const content_region *region, content_digest *out)
+/* Pieces have to be of one length in all copies. */
+static void begin_spans(content_reader *r, content_spans *spans, uint64_t bytes)
+{
+  if (r->slot < 0 || bytes < SPANS_LEAST) return;
+  spans_begin(spans, bytes, false);
+  r->spans = spans;
+}
+
+bool content_digest_of(const content_region *region, content_digest *out, content_spans *spans)
 {
   unsigned char small[SMALL_PIECE_BYTES];
   _Alignas(64) XXH3_state_t state;
@@ -132,6 +157,8 @@ bool content_digest_of(const content_region *region, content_digest *out)
   uint64_t width = whole ? region->width * region->height : region->width;
   bool good = true;
   begin_reader(&r, region, &state, small);
+  if (spans) spans->bytes = 0;
+  if (spans && whole) begin_spans(&r, spans, width);
   for (uint64_t i = 0; good && i < rows; i++)
     good = hash_row(&r, region->at + i * region->pitch, width);
   end_reader(&r);
@@ -141,30 +168,37 @@ bool content_digest_of(const content_region *region, content_digest *out)
   return true;
 }
 
-/* A piece ends with its row. */
-static bool hash_piece(content_reader *r, const content_region *region, uint64_t from,
-                       uint64_t most)
+/* A piece ends with its row. Returns its bytes, which are in r->piece; 0: it cannot be read. */
+static size_t hash_piece(content_reader *r, const content_region *region, uint64_t from)
 {
   uint64_t row = from / region->width, column = from % region->width;
   uint64_t left = region->width - column;
-  return hash_row(r, region->at + row * region->pitch + column, left < most ? left : most);
+  size_t bytes = left < CONTENT_PRINT_PIECE ? (size_t)left : CONTENT_PRINT_PIECE;
+  return hash_row(r, region->at + row * region->pitch + column, bytes) ? bytes : 0;
 }
 
-bool content_print_of(const content_region *region, uint64_t *out)
+bool content_print_of(const content_region *region, uint64_t *out, content_spans *spans)
 {
-  enum { MOST = CONTENT_PRINT_BYTES / CONTENT_PRINT_PIECES };
   unsigned char small[SMALL_PIECE_BYTES];
   _Alignas(64) XXH3_state_t state;
   content_reader r;
   uint64_t bytes = region->width * region->height;
-  uint64_t last = bytes < MOST ? bytes : MOST; /* bytes of the last piece */
+  uint64_t last = bytes < CONTENT_PRINT_PIECE ? bytes : CONTENT_PRINT_PIECE;
+  size_t read = 1;
   if (region->width < last) last = region->width;
-  bool good = true;
   begin_reader(&r, region, &state, small);
-  for (uint64_t i = 0; good && i < CONTENT_PRINT_PIECES; i++)
-    good = hash_piece(&r, region, (bytes - last) / (CONTENT_PRINT_PIECES - 1) * i, MOST);
-  if (good) good = hash_piece(&r, region, bytes - last, MOST);
+  spans_begin(spans, bytes, true);
+  for (unsigned i = 0; read && i < spans_count(spans); i++) {
+    uint64_t from = (uint64_t)i << spans->shift;
+    read = hash_piece(&r, region, from);
+    if (!read) break;
+    spans->hash[i] = (uint32_t)XXH3_64bits(r.piece, read);
+    spans_end_with(spans, r.piece, from, read);
+  }
+  if (read) read = hash_piece(&r, region, bytes - last);
+  if (read) spans_end_with(spans, r.piece, bytes - last, read);
+  if (read) *out = XXH3_128bits_digest(&state).low64;
+  if (!read || (region->height > 1 && region->pitch != region->width)) spans->bytes = 0;
   end_reader(&r);
-  if (good) *out = XXH3_128bits_digest(&state).low64;
-  return good;
+  return read;
 }

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "interpose/content/spans.h"
 
 typedef struct content_region {
   uint64_t at;            /* address of the first byte */
@@ -23,20 +24,21 @@ typedef struct content_region {
   bool mapped;            /* the driver has mapped it for the program */
 } content_region;
 
-/* Bytes of the pieces that a print is of. */
-enum { CONTENT_PRINT_PIECES = 16, CONTENT_PRINT_BYTES = CONTENT_PRINT_PIECES << 12 };
+/* Bytes of the pieces that a print is of, at most, and of one. */
+enum { CONTENT_PRINT_BYTES = 66 << 10, CONTENT_PRINT_PIECE = 2 << 10 };
 
 typedef struct content_digest {
   uint64_t hash[2]; /* low, high */
   bool uniform;     /* all bytes are equal */
 } content_digest;
 
-/* False: some of it cannot be read. Rows are hashed as if they lay one after the other. */
-bool content_digest_of(const content_region *region, content_digest *out);
+/* False: some of it cannot be read. Rows are hashed as if they lay one after the other. `spans` is
+ * NULL, or becomes what the region is cut to, if it has enough bytes that lie in a row. */
+bool content_digest_of(const content_region *region, content_digest *out, content_spans *spans);
 
-/* A hash of pieces that are spread over the region, its first bytes and its last among them. False
- * as above. */
-bool content_print_of(const content_region *region, uint64_t *out);
+/* A hash of the first bytes of each of its 17 to 32 spans, which are kept there, and of its last
+ * bytes. False as above. */
+bool content_print_of(const content_region *region, uint64_t *out, content_spans *spans);
 
 /* In a forked child: no other thread is reading. */
 void content_reading_forked(void);

@@ -13,17 +13,19 @@ enum {
 };
 
 #define MIB          (UINT64_C(1) << 20)
-#define LARGE        MIB                 /* bytes: a copy of more is hashed if its print was seen */
-#define HASH_BYTES   8192                /* that a hash counts beyond what it reads */
-#define RATE         (16 * MIB)          /* bytes a second by which the allowance grows, */
-#define AT_START     (32 * MIB)          /* what it is at the start, */
-#define AT_MOST      (256 * MIB)         /* what it grows to, */
-#define KEPT         (8 * MIB)           /* and what repeats leave of it */
+#define LARGE        MIB         /* bytes: a copy of more is hashed if its print was seen */
+#define MEDIUM       (MIB / 4)   /* so is one of more, after the first ones of a site that varies */
+#define HASH_BYTES   8192        /* that a hash counts beyond what it reads */
+#define RATE         (16 * MIB)  /* bytes a second by which the allowance grows, */
+#define AT_START     (32 * MIB)  /* what it is at the start, */
+#define AT_MOST      (256 * MIB) /* what it grows to, */
+#define KEPT         (8 * MIB)   /* and what repeats leave of it */
 #define PAUSE        (UINT64_C(1) << 21) /* ticks that a site is quiet when it is used up */
 #define NS_OF(bytes) ((bytes)*UINT64_C(1000000000) / RATE)
 
 static bool sampling;
 static _Atomic uint64_t seen[SEEN], prints[SEEN]; /* of a hash, and the site; 0: none */
+static _Atomic bool varies[COPY_SITES]; /* its last known copy was not equal to the one before */
 
 /* The allowance is the time since then, at the rate; ns on the monotonic clock. */
 static _Atomic uint64_t used_until;
@@ -76,6 +78,11 @@ static sample_choice pay(unsigned site, uint32_t costs, sample_choice what)
   return what;
 }
 
+static bool is_varying(unsigned site)
+{
+  return atomic_load_explicit(&varies[site], memory_order_relaxed);
+}
+
 sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now)
 {
   if (!sampling) return SAMPLE_HASH;
@@ -87,7 +94,7 @@ sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now)
     quieten_site(site, UINT64_MAX);
     return SAMPLE_LEAVE;
   }
-  bool large = bytes > LARGE;
+  bool large = bytes > (paid >= FIRST && is_varying(site) ? MEDIUM : LARGE);
   bool whole = large && !paid && bytes <= CONTENT_WHOLE_MOST;
   if (whole && take_allowance(bytes, KEPT)) return pay(site, price(bytes), SAMPLE_HASH);
   if (take_allowance(large ? CONTENT_PRINT_BYTES : bytes, paid >= FIRST ? KEPT : 0))
@@ -105,21 +112,17 @@ static bool exchange_seen(_Atomic uint64_t *table, uint64_t key, unsigned site, 
   return was && was / COPY_SITES == value / COPY_SITES;
 }
 
-static bool note_print(unsigned site, const content_region *region)
+static bool note_print(unsigned site, const content_region *region, content_spans *spans)
 {
   uint64_t print;
   unsigned before;
-  if (!content_print_of(region, &print)) return false;
+  if (!content_print_of(region, &print, spans)) return false;
   return exchange_seen(prints, mix_words(print, region->width * region->height), site, &before);
 }
 
-sample_print sample_print_copy(unsigned site, const content_region *region)
+void sample_rest(unsigned site, uint64_t ticks)
 {
-  uint64_t bytes = region->width * region->height;
-  if (!note_print(site, region)) return SAMPLE_IS_NEW;
-  if (bytes > CONTENT_WHOLE_MOST || !take_allowance(bytes, KEPT)) return SAMPLE_IS_ALIKE;
-  atomic_fetch_add_explicit(&copy_places[site].spent, price(bytes) - 1, memory_order_relaxed);
-  return SAMPLE_IS_PAID;
+  if (sampling && ticks && is_varying(site)) quieten_site(site, clock_ticks() + ticks);
 }
 
 void sample_give_up(unsigned site)
@@ -134,13 +137,37 @@ static void earn(unsigned site, uint64_t bytes)
   quieten_site(site, 0);
 }
 
-void sample_hashed(unsigned site, const content_region *region, const content_digest *d)
+sample_print sample_print_copy(const content_copy *copy, const content_region *region,
+                               copy_hash_info *info, spans_verdict *v)
 {
-  unsigned before;
+  content_spans spans;
+  uint64_t bytes = region->width * region->height;
+  bool seen_before = note_print(copy->site, region, &spans);
+  *v = copy->upload ? spans_compare(copy->site, copy->dst, &spans, info) : *v;
+  if (!seen_before && !v->known) return SAMPLE_IS_NEW;
+  uint64_t kept = is_varying(copy->site) ? 2 * KEPT : KEPT; /* what is left for prints */
+  if (bytes <= CONTENT_WHOLE_MOST && take_allowance(bytes, kept)) {
+    atomic_fetch_add_explicit(&copy_places[copy->site].spent, price(bytes) - 1,
+                              memory_order_relaxed);
+    return SAMPLE_IS_PAID;
+  }
+  if (v->known) earn(copy->site, 0);
+  return seen_before ? SAMPLE_IS_ALIKE : SAMPLE_IS_NEW;
+}
+
+void sample_hashed(const content_copy *copy, const content_region *region, const content_digest *d,
+                   const spans_verdict *v)
+{
+  unsigned before, site = copy->site;
+  content_spans pieces;
+  copy_hash_info unused;
   uint64_t bytes = region->width * region->height;
   if (!sampling) return;
-  if (bytes > LARGE) (void)note_print(site, region);
+  bool noted = copy->print || bytes <= MEDIUM;
+  if (!noted) (void)note_print(site, region, &pieces);
+  if (!noted && copy->upload) (void)spans_compare(site, copy->dst, &pieces, &unused);
   bool again = exchange_seen(seen, mix_words(d->hash[0], bytes), site, &before);
-  if (again || d->uniform) earn(site, bytes);
+  if (v->known) atomic_store_explicit(&varies[site], !v->equal, memory_order_relaxed);
+  if (again || d->uniform || v->known) earn(site, bytes);
   if (again && before != site) earn(before, bytes);
 }

@@ -5,9 +5,12 @@
  * and at the one that the bytes were last seen at. A site that has nothing to pay with is *quiet*:
  * its copies are not looked at from then on.
  *
- * A *large* copy, but for a site's first, is hashed only where a *print* of it, a hash of some
- * pieces spread over it, was seen before. A print shows that it is worth it, and no more: bytes are
- * the same where the hashes of all of them are.
+ * A *large* copy, but for a site's first ones, is hashed only where a *print* of it, a hash of some
+ * pieces spread over it, was seen before, or most of these pieces are as in the last copy to there
+ * (spans.h). A print shows that it is worth it, and no more: bytes are the same where the hashes of
+ * all of them are.
+ *
+ * A copy that is mostly as the one before pays as a repeat does, and its site rests at times.
  *
  * All that is read in a process has one *allowance*, of bytes; each hash counts some more than it
  * reads. It grows with time, so that hashing takes less than a hundredth of it, and where it is
@@ -20,7 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "interpose/content/reading.h"
+#include "interpose/content/content.h"
 
 /* Of a copy of more bytes not all are hashed unless WEIR_HASH sets another bound. */
 #define CONTENT_WHOLE_MOST (UINT64_C(64) << 20)
@@ -41,19 +44,25 @@ bool sample_is_on(void);
 /* What is done about the next copy of the site, of so many bytes; it is paid for. `now`: ticks. */
 sample_choice sample_choose(unsigned site, uint64_t bytes, uint64_t now);
 
+/* The site has shown enough for so long, unless its copies are equal: of these each is wanted. */
+void sample_rest(unsigned site, uint64_t ticks);
+
 /* No copy of the site can be hashed. */
 void sample_give_up(unsigned site);
 
 typedef enum sample_print {
-  SAMPLE_IS_NEW,   /* no copy before it had that print, or it cannot be read */
+  SAMPLE_IS_NEW, /* no copy before it had that print, or it cannot be read, or it costs too much */
   SAMPLE_IS_ALIKE, /* one had: to hash it would cost too much */
   SAMPLE_IS_PAID   /* one had: it is to be hashed, and paid for */
 } sample_print;
 
-/* What is done about a copy of the site of which a print is made. */
-sample_print sample_print_copy(unsigned site, const content_region *region);
+/* What is done about a copy of which a print is made; of an upload the record gets what its pieces
+ * have in common with those of the one before it. */
+sample_print sample_print_copy(const content_copy *copy, const content_region *region,
+                               copy_hash_info *info, spans_verdict *v);
 
-/* A copy of the site had these bytes. */
-void sample_hashed(unsigned site, const content_region *region, const content_digest *d);
+/* The copy had these bytes. `v`: of all of them. */
+void sample_hashed(const content_copy *copy, const content_region *region, const content_digest *d,
+                   const spans_verdict *v);
 
 #endif

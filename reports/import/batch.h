@@ -37,6 +37,7 @@ _Static_assert(WR_TEMPLATE_COLUMNS <= (int)WR_COLUMNS, "a template is a row");
   X(DEVICE_WORK, 13, "device_work", true)                                                          \
   X(COPY_HASH, 11, "copy_hash", true)                                                              \
   X(COPY_HASH_CALL, 3, "copy_hash_call", false)                                                    \
+  X(COPY_PART, 7, "copy_part", false)                                                              \
   X(BLOCK, 7, "block_row", true)                                                                   \
   X(GRAPH_CHANGE, 9, "graph_change", false)                                                        \
   X(ACCESS_SET, 3, "access_set", false)                                                            \

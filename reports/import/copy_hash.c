@@ -3,7 +3,10 @@
  * A record is before the copy's event, in the same thread; or, of a copy that went on after its
  * call, a record before the event has a number, and the hash comes later with that number, from
  * any thread. The second sort are rows of two tables, which meet when all are in, as device work
- * and its calls do (device_work.c). A hash whose event is missing is of none. */
+ * and its calls do (device_work.c). A hash whose event is missing is of none.
+ *
+ * What an upload has in common with the one before it is a row of another table (copy_part), which
+ * those have that were cut (core/trace/event.h): its records are of the first sort. */
 #include <string.h>
 #include "reports/import/importer.h"
 
@@ -29,13 +32,26 @@ static void fill_hash(wr_row *row, const wr_spool *s, const wr_hash *h, int64_t 
   if (!h->number) row->nulls |= 1u << NUMBER;
 }
 
+/* No row where it was not cut. */
+static void add_part(wr_spool *s, const wr_hash *h, int64_t event)
+{
+  const copy_hash_info *i = &h->info;
+  bool looked = h->outcome == WEIR_HASH_HASHED || h->outcome == WEIR_HASH_LEFT ||
+                h->outcome == WEIR_HASH_ALIKE;
+  if (!looked || !i->tail) return;
+  wr_row *row = wr_batch_row(&s->im->batch, WR_TABLE_COPY_PART);
+  if (!row) return;
+  *row = (wr_row){.v = {event, h->outcome, (int64_t)i->before, (int64_t)i->same, i->changed,
+                        (int64_t)i->tail, i->last}};
+}
+
 weir_status wr_take_copy_hash(wr_spool *s, wr_thread *t, const trace_event *head,
                               const void *payload, size_t bytes)
 {
   wr_hash h = {
       .start = head->b, .number = head->a, .outcome = head->hash_outcome, .uniform = head->mem};
-  if (bytes < sizeof(h.info)) return WEIR_OK;
-  memcpy(&h.info, payload, sizeof(h.info));
+  if (bytes < COPY_HASH_LEAST) return WEIR_OK;
+  memcpy(&h.info, payload, bytes < sizeof(h.info) ? COPY_HASH_LEAST : sizeof(h.info));
   h.uniform = h.uniform == 1;
   h.time = wr_time(s, head->start);
   h.range = t->open_count ? wr_range_innermost(t) : 0;
@@ -62,6 +78,7 @@ void wr_copy_hashed(wr_spool *s, wr_thread *t, const trace_event *e, int64_t id)
   wr_row *row = wr_batch_row(&s->im->batch, pending ? WR_TABLE_COPY_HASH_CALL : WR_TABLE_COPY_HASH);
   if (row && pending) *row = (wr_row){.v = {s->process, (int64_t)h.number, id}};
   if (row && !pending) fill_hash(row, s, &h, id);
+  if (!pending) add_part(s, &h, id);
 }
 
 weir_status wr_finish_copy_hashes(const wr_db *db)

@@ -154,21 +154,18 @@ void wr_db_distrust(const wr_db *db)
 
 /* What readers ask: a view of such a name could be anything, for ever. */
 static const char *const own_tables[] = {
-    "template",     "event_row",       "graph_change",   "graph_node",
-    "graph_work",   "graph_launch",    "copy_hash",      "copy_hash_call",
-    "hash_outcome", "nvml_sample",     "meta",           "process",
-    "thread",       "module",          "stack",          "stack_frame",
-    "frame",        "python_frame",    "name",           "note",
-    "api",          "coverage",        "unseen",         "resume",
-    "event_kind",   "cache_reason",    "mem_kind",       "copy_direction",
-    "wait_kind",    "cache_fact",      "block_end",      "range_row",
-    "range_name",   "range_category",  "range_kind",     "event_range",
-    "batch_item",   "block_row",       "tensor",         "device_operation",
-    "device_work",  "device_call",     "device_fact",    "memory",
-    "graph_fact",   "graph_node_type", "StringIds",      "source_line",
-    "site",         "wait_detail",     "wait_time",      "device_gap",
-    "device_idle",  "queue_full",      "idle_cause",     "asked",
-    "access_set",   "access_word",     "template_access"};
+    "template",     "event_row",       "graph_change",   "graph_node",     "graph_work",
+    "graph_launch", "copy_hash",       "copy_hash_call", "hash_outcome",   "nvml_sample",
+    "meta",         "process",         "thread",         "module",         "stack",
+    "stack_frame",  "frame",           "python_frame",   "name",           "note",
+    "api",          "coverage",        "unseen",         "resume",         "event_kind",
+    "cache_reason", "mem_kind",        "copy_direction", "wait_kind",      "cache_fact",
+    "block_end",    "range_row",       "range_name",     "range_category", "range_kind",
+    "event_range",  "batch_item",      "block_row",      "tensor",         "device_operation",
+    "copy_part",    "device_work",     "device_call",    "device_fact",    "memory",
+    "graph_fact",   "graph_node_type", "StringIds",      "source_line",    "site",
+    "wait_detail",  "wait_time",       "device_gap",     "device_idle",    "queue_full",
+    "idle_cause",   "asked",           "access_set",     "access_word",    "template_access"};
 
 static bool is_own_table(const char *name)
 {
@@ -418,6 +415,9 @@ static const struct {
     {"asked", "calls",
      "CREATE TEMP TABLE asked(thread, api, address, event, calls, timed, timed_ns, about_ns,"
      " launches, followed);"},
+    {"copy_part", "event",
+     "CREATE TEMP TABLE copy_part(event INTEGER PRIMARY KEY, outcome, before, same, changed, tail,"
+     " last)"},
     {"access_set", "number",
      "CREATE TEMP TABLE access_set(process, number, words); CREATE TEMP TABLE access_word(process,"
      " number, address); CREATE TEMP TABLE template_access(template, number);"},
@@ -525,6 +525,8 @@ static const char hash_tables[] =
     " uniform INTEGER, ns INTEGER, time INTEGER, range INTEGER);"
     "CREATE INDEX IF NOT EXISTS copy_hash_by_event ON copy_hash(event) WHERE event IS NOT NULL;"
     "CREATE TABLE IF NOT EXISTS copy_hash_call(process INTEGER, number INTEGER, event INTEGER);"
+    "CREATE TABLE IF NOT EXISTS copy_part(event INTEGER PRIMARY KEY, outcome INTEGER,"
+    " before INTEGER, same INTEGER, changed INTEGER, tail INTEGER, last INTEGER);"
     "CREATE TABLE IF NOT EXISTS hash_outcome(id INTEGER PRIMARY KEY, name TEXT);"
     "INSERT OR REPLACE INTO hash_outcome VALUES " WEIR_HASH_OUTCOME_MAP(
         OUTCOME_ROW) "(0,NULL);DELETE FROM hash_outcome WHERE name IS NULL;";

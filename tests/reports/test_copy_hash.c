@@ -114,6 +114,32 @@ START_TEST(a_hash_that_comes_later_finds_its_copy_by_number)
 }
 END_TEST
 
+/* An older writer's record ends before what it has in common. */
+START_TEST(what_an_upload_has_in_common_with_the_one_before_is_kept)
+{
+  copy_hash_info info = info_of(1, 0);
+  info.before = 96, info.same = 48, info.changed = 2, info.tail = 16, info.last = 255;
+  synth_open(synth_dir());
+  write_hash(0, 0, 10, WEIR_HASH_HASHED, &info, sizeof(info));
+  copy_at(10, 0);
+  write_hash(0, 0, 20, WEIR_HASH_LEFT, &info, sizeof(info));
+  copy_at(20, 0);
+  write_hash(0, 0, 30, WEIR_HASH_UNREADABLE, &info, sizeof(info));
+  copy_at(30, 0);
+  write_hash(0, 0, 40, WEIR_HASH_HASHED, &info, COPY_HASH_LEAST);
+  copy_at(40, 0);
+  const char *t = synth_import_this();
+  ck_assert_int_eq(hash_of(t, 40, 0), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy_part"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy_part p JOIN event e ON e.id = p.event"
+                                   " JOIN hash_outcome o ON o.id = p.outcome WHERE p.before = 96"
+                                   " AND p.same = 48 AND p.changed = 2 AND p.tail = 16"
+                                   " AND p.last = 255 AND (e.start, o.name) IN"
+                                   " (VALUES(10, 'hashed'), (20, 'left'))"),
+                   2);
+}
+END_TEST
+
 /* Nothing of a spool is believed: outcomes, numbers, lengths, ticks. */
 START_TEST(records_that_make_no_sense_do_no_harm)
 {
@@ -197,6 +223,7 @@ int main(void)
   tcase_add_checked_fixture(hashes, NULL, synth_clean);
   tcase_add_test(hashes, a_hash_is_of_the_event_that_comes_next_with_its_tick_and_addresses);
   tcase_add_test(hashes, a_hash_that_comes_later_finds_its_copy_by_number);
+  tcase_add_test(hashes, what_an_upload_has_in_common_with_the_one_before_is_kept);
   tcase_add_test(hashes, records_that_make_no_sense_do_no_harm);
   tcase_add_test(hashes, hashing_is_in_no_time_of_ranges);
   suite_add_tcase(suite, hashes);
