@@ -255,18 +255,39 @@ static int64_t hashed_of(const char *work)
 {
   sh_status(0,
             "$WEIR run --force -o a.db --mode=observe --sim --"
-            " $BUILD/tests/findings/waster %s unfixed 40 >/dev/null",
+            " $BUILD/tests/findings/waster %s >/dev/null",
             work);
   return ask("a.db", "SELECT count(*) FROM copy_hash WHERE outcome = 1");
 }
 
-/* 40 copies of a MiB, of which eight are hashed before anything repeats, and where all repeat at least
- * so many as the allowance at the start leaves (interpose/content/sample.c). */
+/* Bytes of these copies: tests/victims/findings/waste_fixed_uploads.c. */
+START_TEST(what_uploads_have_in_common_is_recorded)
+{
+  if (!FOUND_CAN_HASH) return;
+  (void)hashed_of("changed_table unfixed 6");
+  ck_assert_int_eq(ask("a.db", "SELECT count(*) FROM copy_part WHERE before = 1 << 20"
+                               " AND same = (1 << 20) - 3 * (1 << 14) AND changed = 3"),
+                   5);
+  (void)hashed_of("grown_history unfixed 6");
+  ck_assert_int_eq(ask("a.db", "SELECT count(*) FROM copy_part p JOIN event e ON e.id = p.event"
+                               " WHERE p.before = e.bytes - 4096 AND p.changed = 1"
+                               " AND e.bytes - p.same BETWEEN 4096 AND 1 << 16"),
+                   5);
+  (void)hashed_of("padded_upload unfixed 6");
+  ck_assert_int_eq(ask("a.db",
+                       "SELECT count(*) FROM copy_part WHERE last = 0"
+                       " AND tail BETWEEN 629145 AND 640000 AND same BETWEEN 600000 AND tail"),
+                   5);
+}
+END_TEST
+
+/* Of copies that have no part in common 16 are hashed, of 40 that repeat at least so many as the allowance at the start leaves
+ * (interpose/content/sample.c). */
 START_TEST(the_first_copies_of_a_place_are_hashed_and_more_where_they_repeat)
 {
   if (!FOUND_CAN_HASH) return;
-  ck_assert_int_ge(hashed_of("duplicate_transfer"), 20);
-  ck_assert_int_le(hashed_of("pageable_async"), 20); /* of which a byte changes each time */
+  ck_assert_int_ge(hashed_of("duplicate_transfer unfixed 40"), 20);
+  ck_assert_int_eq(hashed_of("mostly-unchanged-upload twin"), 16);
   sh_status(0, "$WEIR report findings --min-cost 0ns --format json/1 a.db >a.json");
   json_error_t e;
   json_t *all = json_load_file("a.json", 0, &e);
@@ -470,6 +491,7 @@ int main(void)
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, the_rule_that_knows_better_is_alone);
   tcase_add_test(t, what_copies_take_of_the_device_is_in_their_cost);
+  tcase_add_test(t, what_uploads_have_in_common_is_recorded);
   tcase_add_test(t, the_first_copies_of_a_place_are_hashed_and_more_where_they_repeat);
   tcase_add_test(t, a_summary_begins_with_findings);
   tcase_add_test(t, what_is_possible_stands_apart_in_a_line_each);

@@ -25,6 +25,8 @@ static const struct innocent {
     {"copy-behind-work", NULL, "pageable-async"},
     {"wait-then-free", "array-for-a-scalar", NULL},
     {"upload-changed", "repeated-upload", NULL},
+    {"uploads-differ", "constant-payload", NULL}, /* the first */
+    {"uploads-restore", "copied-instead-of-swapped", NULL},
     {"state-changed", "through-the-host, number-in-each-step", NULL},
     {"graphs-of-buffers", "dead-write, premature-wait", NULL},
     {"interrupted-launches", NULL, "launch-storm"},

@@ -355,6 +355,68 @@ static void upload_changed(void)
   free(host);
 }
 
+enum { PICTURE = 1 << 18 };
+
+/* Changes a byte of each so many, another one each time. */
+static void change_all_over(unsigned char *p, int apart, int time)
+{
+  for (int at = time % apart; at < PICTURE; at += apart)
+    p[at] = (unsigned char)(p[at] * 5 + 3);
+}
+
+/* To so many buffers in turn, of which each gets what has no part in common with what it had; the first is of zeros. */
+static void upload_pictures(int slots, int apart)
+{
+  unsigned char *host[SLOTS];
+  char *p[SLOTS];
+  for (int i = 0; i < slots; i++) {
+    host[i] = calloc(1, PICTURE);
+    p[i] = device_memory(PICTURE);
+  }
+  for (int i = 0; i < slots * 2 * TIMES; i++) {
+    unsigned char *of = host[i % slots];
+    CHECK(cudaMemcpy(p[i % slots], of, PICTURE, cudaMemcpyHostToDevice));
+    launch(NULL, as_floats(p[i % slots]), 64);
+    change_all_over(of, apart, i);
+    if (i < slots) change_all_over(of, 1, i);
+  }
+  CHECK(cudaDeviceSynchronize());
+  for (int i = 0; i < slots; i++) {
+    CHECK(cudaFree(p[i]));
+    free(host[i]);
+  }
+}
+
+/* Pictures that differ a little all over; entries of a table, a few in each part; slots of a ring; buffers in turn. */
+static void uploads_differ(void)
+{
+  upload_pictures(1, 64);
+  upload_pictures(1, 4096);
+  upload_pictures(2, 1024);
+  upload_pictures(SLOTS, 512);
+}
+
+/* A table of which a few entries change goes into memory that something else has filled since. */
+static void uploads_restore(void)
+{
+  unsigned char *host = calloc(1, PICTURE);
+  char *p = device_memory(PICTURE), *other = device_memory(PICTURE);
+  CHECK(cudaMemset(other, 1, PICTURE));
+  for (int i = 0; host && i < PICTURE; i++)
+    host[i] = (unsigned char)(i * 2654435761u >> 13);
+  for (int i = 0; host && i < 2 * TIMES; i++) {
+    host[i * 64]++;
+    CHECK(cudaMemcpy(p, host, PICTURE, cudaMemcpyHostToDevice));
+    launch(NULL, as_floats(p), 64);
+    CHECK(cudaMemcpyAsync(p, other, PICTURE, cudaMemcpyDeviceToDevice, NULL));
+    launch(NULL, as_floats(p), 64);
+  }
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(other));
+  free(host);
+}
+
 /* A small state that the host brings up to date between: of its bytes one is another one each time. */
 static void state_changed(void)
 {
@@ -702,6 +764,8 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"copy-behind-work", copy_behind_work},
                               {"wait-then-free", wait_then_free},
                               {"upload-changed", upload_changed},
+                              {"uploads-differ", uploads_differ},
+                              {"uploads-restore", uploads_restore},
                               {"state-changed", state_changed},
                               {"graphs-of-buffers", graphs_of_buffers},
                               {"interrupted-launches", interrupted_launches},

@@ -67,7 +67,7 @@ void chunks_in_streams(void);
 
 extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
     launch_wasters[], link_wasters[], memory_wasters[], pool_wasters[], step_wasters[],
-    wait_wasters[];
+    upload_wasters[], wait_wasters[];
 extern const innocent innocents[];
 extern const repair repairs[];
 
