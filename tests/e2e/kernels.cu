@@ -11,6 +11,18 @@ WEIR_KERNEL(victim_touch, float *p, int n)
   if (i < n) p[i] = (float)i;
 }
 
+WEIR_KERNEL(victim_double_to_float, const double *from, float *p, int n)
+{
+  int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) p[i] = (float)from[i];
+}
+
+WEIR_KERNEL(victim_halve, const float *from, float *p, int n)
+{
+  int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) p[i] = from[2 * i] + from[2 * i + 1];
+}
+
 WEIR_KERNEL(victim_fetch, cudaTextureObject_t from, float *p, int n)
 {
   int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -49,6 +61,18 @@ const void *victim_symbol(void)
 int victim_launch(cudaStream_t s, float *p, int n)
 {
   victim_touch<<<2, 64, 0, s>>>(p, n);
+  return cudaPeekAtLastError();
+}
+
+int victim_narrow_launch(cudaStream_t s, const double *from, float *p, int n)
+{
+  victim_double_to_float<<<2, 64, 0, s>>>(from, p, n);
+  return cudaPeekAtLastError();
+}
+
+int victim_halve_launch(cudaStream_t s, const float *from, float *p, int n)
+{
+  victim_halve<<<2, 64, 0, s>>>(from, p, n);
   return cudaPeekAtLastError();
 }
 

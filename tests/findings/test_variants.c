@@ -16,7 +16,7 @@ static const struct variant {
      " device-ping-pong "}, /* cuCtxSetCurrent() is another's */
     {"graph", "$BUILD/tests/findings/waster_graph", "", NULL,
      " launch-storm copied-instead-of-swapped managed-thrash loaded-in-a-request "
-     "default-stream-between streams-serialised-by-events "},
+     "default-stream-between streams-serialised-by-events needless-double "},
     {"python",
      "python3 $WEIR_SOURCE/tests/victims/findings/by_python.py $BUILD/tests/findings/waster.so",
      " --python", NULL,

@@ -326,6 +326,46 @@ static void sampled_upload_again_twin(void)
   upload_table(1);
 }
 
+/* ---- needless-double ------------------------------------------------------------------------- */
+
+/* What becomes of the doubles: all but the first are no waste. */
+enum doubles { NARROWED, HALVED, READ_TWICE, COPIED_BACK };
+
+/* The data is others each time. */
+static void upload_doubles(enum doubles what)
+{
+  double *host = calloc(BYTES, 1), *p = (double *)(void *)device_memory(BYTES), back;
+  float *slim = (float *)(void *)device_memory(BYTES / 2), sum;
+  if (!host) exit(1);
+  for (int i = 0; i < TIMES; i++) {
+    host[i] += i + 1 + 100 * (int)what;
+    CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice)); /* WASTE needless-double */
+    if (what == HALVED)
+      CHECK((cudaError_t)victim_halve_launch(NULL, (float *)(void *)p, slim, 64));
+    else
+      CHECK((cudaError_t)victim_narrow_launch(NULL, p, slim, 64));
+    if (what == READ_TWICE) CHECK((cudaError_t)victim_narrow_launch(NULL, p, slim, 32));
+    if (what == COPIED_BACK) CHECK(cudaMemcpy(&back, p + i, 8, cudaMemcpyDeviceToHost));
+    launch(NULL, slim, 64);
+    CHECK(cudaMemcpy(&sum, slim + i, 4, cudaMemcpyDeviceToHost));
+  }
+  CHECK(cudaFree(slim));
+  CHECK(cudaFree(p));
+  free(host);
+}
+
+static void needless_double(void)
+{
+  upload_doubles(NARROWED);
+}
+
+static void needless_double_twin(void)
+{
+  upload_doubles(HALVED);
+  upload_doubles(READ_TWICE);
+  upload_doubles(COPIED_BACK);
+}
+
 const waster copy_wasters[] = {
     {"sampled-upload-again", sampled_upload_again, sampled_upload_again_twin, "--hash=auto"},
     {"large-upload-again", large_upload_again, large_upload_again_twin, "--hash=auto"},
@@ -336,6 +376,7 @@ const waster copy_wasters[] = {
     {"pageable-async", pageable_async, pageable_async_twin, NULL},
     {"tiny-copies", tiny_copies, tiny_copies_twin, NULL},
     {"rows-one-by-one", rows_one_by_one, rows_one_by_one_twin, NULL},
+    {"needless-double", needless_double, needless_double_twin, NULL},
     {"dead-write", dead_write, dead_write_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };

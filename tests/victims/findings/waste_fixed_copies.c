@@ -230,3 +230,26 @@ void serialised_copies(int fixed, int times)
   CHECK(cudaStreamDestroy(s));
   CHECK(cudaStreamDestroy(other));
 }
+
+/* The host has floats as well. */
+void needless_double(int fixed, int times)
+{
+  char *host = pageable_memory((size_t)4 * BYTES, 0), *p = device_memory((size_t)4 * BYTES);
+  float *slim = (float *)(void *)device_memory((size_t)2 * BYTES), sum;
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    host[i]++;
+    if (fixed) {
+      CHECK(cudaMemcpy(slim, host, (size_t)2 * BYTES, cudaMemcpyHostToDevice));
+    } else {
+      CHECK(cudaMemcpy(p, host, (size_t)4 * BYTES, cudaMemcpyHostToDevice));
+      CHECK((cudaError_t)victim_narrow_launch(NULL, (double *)(void *)p, slim, 64));
+    }
+    launch(NULL, slim, 64);
+    CHECK(cudaMemcpy(&sum, slim, 4, cudaMemcpyDeviceToHost));
+  }
+  end_part();
+  CHECK(cudaFree(slim));
+  CHECK(cudaFree(p));
+  free(host);
+}

@@ -37,6 +37,9 @@ typedef struct repair {
 
 /* kernels.cu */
 int victim_launch(cudaStream_t stream, float *p, int n);
+int victim_narrow_launch(cudaStream_t stream, const double *from, float *p,
+                         int n);                                                  /* makes floats */
+int victim_halve_launch(cudaStream_t stream, const float *from, float *p, int n); /* adds pairs */
 int victim_fetch_launch(cudaStream_t stream, cudaTextureObject_t from, float *p, int n);
 int victim_follow_launch(cudaStream_t stream, float *const *table, int n);
 int victim_gate_launch(cudaStream_t stream, volatile int *flags);
