@@ -315,6 +315,15 @@ void spool_reader_close(spool_reader *r);
  * none. `final`: the writer is gone, take partial chunks to their end and count torn slots. */
 weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final);
 
+/* The same, threads side by side for a reader that wants time to ascend: in turns of at most
+ * WEIR_SPOOL_TURN slots, each of the thread whose next record is the oldest. Before each turn
+ * `until` is called with the visitor's context: what began before `ticks` and was committed when
+ * the drain began has been delivered. A later call may have a smaller number, where a thread wrote
+ * a record after one that began later (a fact within a call, before the call). */
+#define WEIR_SPOOL_TURN 2048u
+weir_status spool_drain_by_time(spool_reader *r, const spool_visitor *v,
+                                weir_status (*until)(void *context, uint64_t ticks), bool final);
+
 /* For a reader whose deliveries are not safe yet when drain() returns: from now on drained chunks
  * stay until spool_hand_back() is called, after they are. Somebody who kills the reader in
  * between loses nothing: the next one finds the chunks. */

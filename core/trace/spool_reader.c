@@ -44,6 +44,7 @@ enum {
   SLOT = sizeof(trace_event),
   STEP_IDLE = 4,      /* slots read where nothing may be new */
   STEP_MOST = 4096,   /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
+  STEP_TURN = 512,    /* slots a thread has delivered before others with older records */
   MOST_COPIES = 1000, /* of the directory a drain: who rolls on purpose does not hold it up */
   STATE_BITS = WEIR_CHUNK_STATE_BITS,
   STATE_MASK = WEIR_CHUNK_STATE_MASK,
@@ -51,6 +52,8 @@ enum {
 };
 
 _Static_assert(STEP_MOST > WEIR_SPOOL_MAX_EXTRA, "an extended record fits the buffer");
+_Static_assert(STEP_TURN + 1 + WEIR_SPOOL_MAX_EXTRA <= WEIR_SPOOL_TURN,
+               "a turn that ends with the longest record is no longer than promised");
 
 /* What is known of one chunk of the file. */
 typedef struct chunk {
@@ -690,16 +693,20 @@ static void leave_buffer(spool_reader *r)
   r->buffer = NULL;
 }
 
-/* Delivers what chunk `index` has. */
-static weir_status drain_chunk(spool_reader *r, const spool_visitor *v, uint32_t index, bool final)
+/* Delivers what chunk `index` has, or, *more, about `most` slots of it. */
+static weir_status drain_chunk(spool_reader *r, const spool_visitor *v, uint32_t index, bool final,
+                               uint32_t most, bool *more)
 {
   chunk *c = &r->chunks[index];
   const bool full = (c->state & STATE_MASK) == WEIR_CHUNK_FULL;
   const bool still = full || final;
+  const uint32_t from = c->next;
   run u = {.index = index, .changing = !still};
   enum stop stop = RAN_OUT;
-  uint32_t step = still ? STEP_MOST : STEP_IDLE;
+  uint32_t step = still ? most : STEP_IDLE;
   while (c->next < slots_of(r, index)) {
+    *more = c->next - from >= most;
+    if (*more) return WEIR_OK;
     u.got = read_slots(r, index, c->next, step);
     if (!u.got || (stop == NEED_MORE && u.got < u.need)) break; /* cut here: in bytes_cut */
     weir_status st = deliver_run(r, v, &u, &stop);
@@ -714,7 +721,7 @@ static weir_status drain_chunk(spool_reader *r, const spool_visitor *v, uint32_t
       if (!held && !skip_hole(r, index, full)) break;
       step = STEP_IDLE;
     }
-    if (step < STEP_MOST) step *= 4;
+    step = step * 4 < most ? step * 4 : most;
     if (stop == NEED_MORE && step < u.need) step = u.need;
   }
   return still ? complete(r, index) : WEIR_OK;
@@ -724,8 +731,84 @@ weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final)
 {
   if (!take_buffer(r)) return weir_fail(WEIR_ENOMEM, "no memory to read %s", r->path);
   weir_status st = list_chunks(r);
-  for (uint32_t i = 0; i < r->order_count && !st; i++)
-    st = drain_chunk(r, v, r->order[i], final);
+  for (uint32_t i = 0; i < r->order_count && !st;) {
+    bool more = false;
+    st = drain_chunk(r, v, r->order[i], final, STEP_MOST, &more);
+    i += !more;
+  }
+  leave_buffer(r);
+  if (!final && !r->holding) spool_hand_back(r);
+  return st;
+}
+
+/* ---- threads side by side -------------------------------------------------------------------- */
+
+/* The chunks of a thread that are to be delivered. */
+typedef struct lane {
+  uint32_t at, end; /* in r->order: the chunk whose turn it is, past its last */
+  uint64_t head;    /* start of its next record, or of one before, in ticks; UINT64_MAX: no more */
+} lane;
+
+/* A record of more slots than one may have no start: it comes as soon as the one before it. */
+static uint64_t next_start(spool_reader *r, const lane *l)
+{
+  if (l->at == l->end) return UINT64_MAX;
+  const uint32_t index = r->order[l->at];
+  const chunk *c = &r->chunks[index];
+  bool known = c->next < slots_of(r, index) && read_slots(r, index, c->next, 1) &&
+               committed(r->buffer, c->state, c->next) &&
+               shape_of_kind(r->buffer->kind) == SINGLE && r->buffer->start < UINT64_MAX;
+  return known ? r->buffer->start : l->head;
+}
+
+/* A lane a thread (new), *count of them. NULL: out of memory. */
+static lane *make_lanes(spool_reader *r, uint32_t *count)
+{
+  lane *lanes = calloc(r->order_count + 1, sizeof *lanes);
+  *count = 0;
+  if (!lanes) return NULL;
+  for (uint32_t i = 0; i < r->order_count; i++) {
+    bool same = i && r->chunks[r->order[i]].thread == r->chunks[r->order[i - 1]].thread;
+    if (!same) lanes[(*count)++] = (lane){.at = i};
+    lanes[*count - 1].end = i + 1;
+  }
+  for (uint32_t i = 0; i < *count; i++)
+    lanes[i].head = next_start(r, &lanes[i]);
+  return lanes;
+}
+
+static lane *oldest_lane(lane *lanes, uint32_t count)
+{
+  lane *oldest = NULL;
+  for (lane *l = lanes; l < lanes + count; l++)
+    if (l->at < l->end && (!oldest || l->head < oldest->head)) oldest = l;
+  return oldest;
+}
+
+static weir_status drain_lanes(spool_reader *r, const spool_visitor *v,
+                               weir_status (*until)(void *context, uint64_t ticks), bool final)
+{
+  uint32_t count;
+  lane *lanes = make_lanes(r, &count);
+  if (!lanes) return weir_fail(WEIR_ENOMEM, "no memory to read %s", r->path);
+  weir_status st = WEIR_OK;
+  for (lane *l; !st && (l = oldest_lane(lanes, count));) {
+    bool more = false;
+    st = until(v->context, l->head);
+    if (!st) st = drain_chunk(r, v, r->order[l->at], final, STEP_TURN, &more);
+    if (!more) l->at++;
+    l->head = next_start(r, l);
+  }
+  free(lanes);
+  return st;
+}
+
+weir_status spool_drain_by_time(spool_reader *r, const spool_visitor *v,
+                                weir_status (*until)(void *context, uint64_t ticks), bool final)
+{
+  if (!take_buffer(r)) return weir_fail(WEIR_ENOMEM, "no memory to read %s", r->path);
+  weir_status st = list_chunks(r);
+  if (!st) st = drain_lanes(r, v, until, final);
   leave_buffer(r);
   if (!final && !r->holding) spool_hand_back(r);
   return st;

@@ -559,6 +559,109 @@ START_TEST(a_crowd_of_threads_takes_little)
 }
 END_TEST
 
+/* ---- by time --------------------------------------------------------------------------------- */
+
+/* A visitor that holds deliveries against the times that were given. */
+typedef struct by_time {
+  tally seen;
+  uint64_t latest;       /* the largest time given */
+  uint64_t early, turns; /* records from before it; times it was given */
+  uint64_t slots, most;  /* since then, and the most between two */
+} by_time;
+
+static weir_status until_time(void *context, uint64_t ticks)
+{
+  by_time *t = context;
+  if (ticks > t->latest) t->latest = ticks;
+  t->turns++;
+  t->slots = 0;
+  return WEIR_OK;
+}
+
+static weir_status event_by_time(void *context, uint32_t thread, uint32_t tid, const trace_event *e)
+{
+  by_time *t = context;
+  spool_visitor counts = visitor(&t->seen);
+  t->early += e->start < t->latest;
+  if (++t->slots > t->most) t->most = t->slots;
+  trace_event plain = *e;
+  plain.start = e->b * 10; /* as the visitor that counts wants it */
+  return counts.event(counts.context, thread, tid, &plain);
+}
+
+static weir_status note_by_time(void *context, uint32_t thread, uint32_t tid,
+                                const trace_event *head, const void *payload, size_t bytes)
+{
+  by_time *t = context;
+  spool_visitor counts = visitor(&t->seen);
+  t->slots += 1u + head->status;
+  if (t->slots > t->most) t->most = t->slots;
+  return counts.extended(counts.context, thread, tid, head, payload, bytes);
+}
+
+static bool put_event_at(spool_writer *w, uint64_t key, uint64_t number, uint64_t start)
+{
+  trace_event *e = spool_writer_slots(w, 1);
+  if (!e) return false;
+  memset((char *)e + sizeof e->commit, 0, sizeof *e - sizeof e->commit);
+  e->kind = WEIR_EV_CALL;
+  e->a = key;
+  e->b = number;
+  e->bytes = key ^ number;
+  e->stream = ~number;
+  e->start = start;
+  event_set_duration(e, number & 1023);
+  spool_writer_commit(w, 1);
+  return true;
+}
+
+enum { BY_TIME_THREADS = 7, BY_TIME_RECORDS = 60000 };
+
+/* Random turns of threads, one of which writes long records besides; some begin late. */
+static uint64_t put_by_time(spool_writer *w, uint64_t *number, uint64_t *seed, uint64_t *now)
+{
+  uint64_t put = 0;
+  for (int i = 0; i < BY_TIME_RECORDS; i++) {
+    unsigned k = (unsigned)(random_next(seed) % (i < BY_TIME_RECORDS / 4 ? 2 : BY_TIME_THREADS));
+    bool note = k == 3 && i % 64 == 0;
+    *now += 1 + random_next(seed) % 5;
+    put += note ? put_note(&w[k], k, number[k], random_next(seed) % 65536)
+                : put_event_at(&w[k], k, number[k], *now);
+    number[k]++;
+  }
+  return put;
+}
+
+START_TEST(by_time_each_record_comes_once_and_none_is_early)
+{
+  static spool_writer w[BY_TIME_THREADS];
+  static by_time t;
+  char path[512];
+  spool_reader *r;
+  uint64_t number[BY_TIME_THREADS] = {0}, seed = (uint64_t)_i + 1, now = 1000;
+  spool_visitor v = {&t, event_by_time, note_by_time};
+  memset(w, 0, sizeof w);
+  memset(&t, 0, sizeof t);
+  open_spool(folder, UINT64_C(128) << 20);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(spool_reader_open(&r, path, _i % 2), WEIR_OK);
+  uint64_t put = put_by_time(w, number, &seed, &now);
+  ck_assert_int_eq(spool_drain_by_time(r, &v, until_time, false), WEIR_OK);
+  put += put_by_time(w, number, &seed, &now);
+  for (int i = 0; i < BY_TIME_THREADS; i++)
+    spool_writer_release(&w[i]);
+  ck_assert_int_eq(spool_drain_by_time(r, &v, until_time, true), WEIR_OK);
+  spool_damage damage = spool_reader_damage(r);
+  ck_assert_uint_eq(damage.chunks + damage.torn + damage.bytes_cut, 0);
+  ck_assert_uint_eq(t.seen.total, put);
+  ck_assert_uint_eq(t.seen.out_of_order + t.seen.wrong_payload + t.seen.wrong_thread, 0);
+  ck_assert_uint_eq(t.early, 0);
+  ck_assert_uint_gt(t.turns, 2 * BY_TIME_RECORDS / 512);
+  ck_assert_uint_le(t.most, WEIR_SPOOL_TURN);
+  spool_reader_close(r);
+}
+END_TEST
+
 /* What a copy of the directory holds depends on when each entry was copied. pread() is ours: when
  * `tear` is set, the writer goes on to two more chunks while the reader copies the directory, the
  * second of which is in the copy, the first not yet. */
@@ -793,6 +896,7 @@ int main(void)
   tcase_add_test(t, a_program_that_records_little_takes_little);
   tcase_add_test(t, a_crowd_of_threads_takes_little);
   tcase_add_test(t, a_copy_of_a_directory_that_changes_again_breaks_no_order);
+  tcase_add_loop_test(t, by_time_each_record_comes_once_and_none_is_early, 0, 4);
   tcase_add_test(t, what_was_drained_is_given_back);
   tcase_add_test(t, headers_are_in_the_budget_and_had_beyond_it);
   tcase_add_test(t, a_chunk_that_is_asked_for_comes_with_the_header);
