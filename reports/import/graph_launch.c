@@ -183,13 +183,13 @@ static exec_node *find_node(exec_graph *g, int64_t handle)
   return NULL;
 }
 
-/* How many nodes after `at` are in it: a node stands after what it is in. */
-static size_t nodes_within(const exec_graph *g, size_t at)
+/* How many of the nodes between `at` and `most` are in it: a node stands after what it is in. */
+static size_t nodes_within(const exec_graph *g, size_t at, size_t most)
 {
   hash_map within = {0};
   size_t end = at + 1;
   bool room = hash_map_put(&within, (uint64_t)g->node[at].node, 1) == WEIR_OK;
-  while (room && end < g->count && hash_map_get(&within, (uint64_t)g->node[end].parent))
+  while (room && end < most && hash_map_get(&within, (uint64_t)g->node[end].parent))
     room = hash_map_put(&within, (uint64_t)g->node[end++].node, 1) == WEIR_OK;
   hash_map_free(&within);
   return end - at - 1;
@@ -207,7 +207,7 @@ static weir_status set_node(pass *p, exec_graph *g, int64_t change, int64_t hand
     g->known = false;
     return WEIR_OK;
   }
-  size_t at = (size_t)(n - g->node), old = nodes_within(g, at), fresh = g->count - had;
+  size_t at = (size_t)(n - g->node), old = nodes_within(g, at, had), fresh = g->count - had;
   if (node_type(p, n) != NODE_GRAPH) old = 0;
   n->key = g->node[had].key;
   take_handles(p, g, n + 1, old, had + 1);
@@ -287,7 +287,7 @@ static size_t count_nodes(pass *p, const exec_graph *g)
   for (size_t i = 0; i < g->count; i++) {
     const exec_node *n = &g->node[i];
     if (n->disabled) {
-      if (node_type(p, n) == NODE_GRAPH) i += nodes_within(g, i);
+      if (node_type(p, n) == NODE_GRAPH) i += nodes_within(g, i, g->count);
       continue;
     }
     if (node_type(p, n) == NODE_GRAPH || node_type(p, n) == NODE_EMPTY) continue;

@@ -185,6 +185,25 @@ START_TEST(nodes_within_themselves_or_each_other_are_counted_once)
 }
 END_TEST
 
+/* Of a change's own nodes none is in what was there. */
+START_TEST(a_child_graph_that_is_set_to_nodes_within_it_takes_none_of_them)
+{
+  graph_node_info was[] = {copy_node(1, 0, 0), copy_node(2, 1, 100), copy_node(3, 0, 1000)};
+  graph_node_info becomes[] = {copy_node(1, 2, 0), copy_node(4, 1, 10), copy_node(5, 4, 1)};
+  was[0].type = becomes[0].type = GRAPH_NODE;
+  synth_open(synth_dir());
+  make_graph(10, 1, was, 2);
+  write_graph((graph_record){20, 1, 1, WEIR_GRAPH_SET, 1}, becomes, sizeof becomes);
+  launch_at(30, 1);
+  make_graph(40, 2, was, 3);
+  write_graph((graph_record){50, 2, 1, WEIR_GRAPH_SET, 1}, becomes, sizeof becomes);
+  launch_at(60, 2);
+  const char *t = synth_import_this();
+  ck_assert_int_eq(copied(t, 30), 11);
+  ck_assert_int_eq(copied(t, 60), 1011);
+}
+END_TEST
+
 static uint64_t state;
 
 static uint64_t draw(uint64_t below)
@@ -241,6 +260,7 @@ int main(void)
   tcase_add_test(t, more_kernels_than_can_be_counted_fail_no_report);
   tcase_add_test(t, a_change_of_what_a_graph_has_not_makes_it_unknown_until_it_is_made_again);
   tcase_add_test(t, nodes_within_themselves_or_each_other_are_counted_once);
+  tcase_add_test(t, a_child_graph_that_is_set_to_nodes_within_it_takes_none_of_them);
   tcase_add_loop_test(t, any_records_at_all_are_imported_and_reported, 0, 20);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
