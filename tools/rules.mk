@@ -176,7 +176,13 @@ bench: ## set the machine up, build, measure the targets; prints a table, writes
 	@$(MAKE) bench-build
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
-bench-build: all $(addprefix $(O)/bench/,bench calls) $(BENCH_WEIR) $(O)/tests/findings/waster
+# Linked without SQLite: a tally needs none.
+$(O)/bench/tally: $(sort $(call objs,tools/bench/tally.c reports/base/util.c $(wildcard reports/tally/*.c)) $(CORE_TRACE_READER_OBJS))
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -lpthread
+
+bench-build: all $(addprefix $(O)/bench/,bench calls tally) $(BENCH_WEIR) $(O)/tests/findings/waster
 
 # What findings predict, and what the fixes gain: rows of the bench, kept for the document of findings.
 savings: bench-build ## measure what findings predict against the same work without the waste, and put it into tools/doc/findings.md

@@ -117,6 +117,51 @@ static void import(measured *m, const row *r)
   (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, trace, NULL});
 }
 
+/* ---- tally ----------------------------------------------------------------------------------- */
+
+enum { TALLY_TURNS = 5 };
+
+/* A tally of a spool and its import, by turns: the quotient of their processor times. The resident
+ * memory is that of the tally. */
+static bool tally_once(const char *folder, double *tally, double *import_, long *kib)
+{
+  const char *trace = bench_text("%s/tally.db", bench_scratch);
+  const char *const tallies[] = {
+      "sh",   "-c", "exec \"$0\" \"$1\"/*.spool", bench_text("%s/bench/tally", bench_build),
+      folder, NULL};
+  const char *const imports[] = {
+      bench_text("%s/bin/weir", bench_build), "import", "--force", folder, "-o", trace, NULL};
+  double events;
+  if (!bench_run(&events, NULL, kib, tallies) || events < SIZED_EVENTS) return false;
+  *tally = bench_cpu_seconds;
+  if (!bench_run(NULL, NULL, NULL, imports)) return false;
+  *import_ = bench_cpu_seconds;
+  (void)unlink(trace);
+  return true;
+}
+
+static void measure_tally(measured *m, const row *r)
+{
+  const char *folder = bench_text("%s/tallied", bench_scratch);
+  double tally[TALLY_TURNS], imports[TALLY_TURNS], ratio[TALLY_TURNS];
+  long kib = 0;
+  m->failed = !sized_spools(folder, 1, strcmp(r->args[0], "half") ? MIX_STEPS : MIX_HALF);
+  for (int i = 0; i < TALLY_TURNS && !m->failed; i++) {
+    m->failed = !tally_once(folder, &tally[i], &imports[i], &kib);
+    if (!m->failed) ratio[i] = tally[i] / imports[i];
+  }
+  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
+  if (m->failed) {
+    bench_give_up(m, "the spool could not be written, tallied or imported");
+    return;
+  }
+  m->value = bench_median(ratio, TALLY_TURNS);
+  m->with = bench_median(tally, TALLY_TURNS);
+  m->without = bench_median(imports, TALLY_TURNS);
+  (void)snprintf(m->note, sizeof m->note,
+                 "processor seconds of import, of the tally; %ld KiB resident", kib);
+}
+
 /* ---- by size --------------------------------------------------------------------------------- */
 
 /* Returns the processor seconds for 1 M events, without the time of other processes. */
@@ -165,6 +210,10 @@ const row rows_trace[] = {
     AT_MOST("sigkill", "committed events lost by SIGKILL", "events", 0, sigkill,
             "20 programs killed in full flight, each counting its own calls", NULL),
     AT_LEAST("import", "import, one core", "events/s", 700e3, import, NULL, NULL),
+    AT_MOST("tally", "tally / import, a training loop", "ratio", 0.10, measure_tally, NULL,
+            "steps"),
+    AT_MOST("tally-half", "tally / import, 8 threads, half memory", "ratio", 0.10, measure_tally,
+            NULL, "half"),
     SIZED("import", "import", "import", 1.5),
     SIZED("export-perfetto", "perfetto", "timeline", 30),
     SIZED("export-pprof", "pprof", "profile", 10),

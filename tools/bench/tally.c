@@ -1,0 +1,33 @@
+/* tally.c: tallies spools to their end, as a collector that keeps no events would; prints how many
+ * events.
+ *
+ * tally SPOOL... */
+#include <stdio.h>
+#include "reports/tally/tally.h"
+
+static weir_status tally_spool(const char *path, uint64_t *events)
+{
+  spool_reader *reader = NULL;
+  wr_tally *tally = NULL;
+  const wr_tally_options options = {.anew = true};
+  weir_status st = spool_reader_open(&reader, path, false);
+  if (!st) st = wr_tally_open(&tally, reader, path, &options);
+  if (!st) st = wr_tally_drain(tally, true);
+  if (!st) st = wr_tally_commit(tally);
+  if (!st) *events += ((wr_tally_facts *)wr_table_at(&wr_tally_look(tally)->facts, 0))->events;
+  wr_tally_close(tally);
+  spool_reader_close(reader);
+  return st;
+}
+
+int main(int argc, char **argv)
+{
+  uint64_t events = 0;
+  for (int i = 1; i < argc; i++)
+    if (tally_spool(argv[i], &events)) {
+      (void)fprintf(stderr, "%s\n", weir_error_message());
+      return 1;
+    }
+  printf("%llu\n", (unsigned long long)events);
+  return 0;
+}
