@@ -1,20 +1,12 @@
 /* resolve.c: see resolve.h.
  *
- * The trace is an untrusted file that is written: its triggers do not run, and what is read of it
- * are tables. All rows are made anew, of what the symbolizer says, which prefers what the trace
- * has: so a second time, or where the program's files are not, changes nothing. They are made in
- * the WAL, where no reader has to wait meanwhile, and which a reader passes over when
- * this process is killed. Room in the file itself is reserved before the commit: what is committed
- * can also be folded in. */
+ * All rows are made anew, of what the symbolizer says, which prefers what the trace has: so a second
+ * time, or where the program's files are not, changes nothing. */
 #include "reports/model/resolve.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "reports/base/util.h"
-#include "reports/import/trace_file.h"
+#include "reports/model/change.h"
 #include "reports/model/wait_log.h"
 #include "reports/model/open.h"
 #include "reports/model/sites.h"
@@ -24,7 +16,6 @@
 
 typedef struct resolver {
   wr_db db;
-  wr_trace_file file;
   wr_symbols *symbols;
   sqlite3_stmt *insert; /* into the table that is filled */
   const resolve_settings *options;
@@ -122,61 +113,11 @@ static weir_status fill_trace(resolver *r)
   return s;
 }
 
-/* What the trace grows to, if it is committed. */
-static weir_status reserve_room(const resolver *r)
+static weir_status fill_places(void *context, const wr_db *db)
 {
-  int64_t pages = 0, page_bytes = 0;
-  weir_status s = wr_db_number(&r->db, "PRAGMA page_count", &pages);
-  if (!s) s = wr_db_number(&r->db, "PRAGMA page_size", &page_bytes);
-  if (s) return s;
-  int code = posix_fallocate(r->file.fd, 0, pages * page_bytes);
-  return code ? weir_fail_errno(code == ENOSPC ? WEIR_ENOSPC : WEIR_EIO, code, "writing %s",
-                                r->db.path)
-              : WEIR_OK;
-}
-
-/* After a failure the file is as long as it was, too. */
-static weir_status change_trace(resolver *r)
-{
-  struct stat before;
-  if (fstat(r->file.fd, &before))
-    return weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", r->db.path);
-  weir_status s = wr_db_exec(&r->db, "BEGIN IMMEDIATE");
-  if (s) return s;
-  s = fill_trace(r);
-  if (!s) s = reserve_room(r);
-  if (!s) s = wr_db_exec(&r->db, "COMMIT");
-  if (!s) return WEIR_OK;
-  if (!sqlite3_get_autocommit(r->db.handle))
-    sqlite3_exec(r->db.handle, "ROLLBACK", NULL, NULL, NULL);
-  if (ftruncate(r->file.fd, before.st_size)) return s; /* longer, and the same trace */
-  return s;
-}
-
-/* In WAL mode SQLite makes companions, which are looked at before anything is written. */
-static weir_status resolve_in_wal(resolver *r)
-{
-  weir_status s = wr_finished_open(&r->db);
-  if (!s) s = wr_trace_file_check(&r->file);
-  if (s) return s;
-  sqlite3_limit(r->db.handle, SQLITE_LIMIT_LENGTH, LONGEST_TEXT);
-  s = wr_db_exec(&r->db, "PRAGMA wal_autocheckpoint = 0");
-  return s ? s : change_trace(r);
-}
-
-static weir_status resolve_taken(resolver *r)
-{
-  bool entered = false;
-  weir_status s = wr_finished_open(&r->db);
-  if (!s) s = wr_trace_file_check(&r->file);
-  if (!s) s = wr_trace_file_enter_wal(&r->db, &entered);
-  if (!s) s = resolve_in_wal(r);
-  if (!s)
-    wr_trace_file_fold(&r->db, true);
-  else if (entered)
-    wr_trace_file_leave_wal(&r->db);
-  sqlite3_close(r->db.handle);
-  return s;
+  resolver *r = context;
+  r->db = *db;
+  return fill_trace(r);
 }
 
 weir_status resolve_trace(const char *trace, const resolve_settings *options,
@@ -190,10 +131,11 @@ weir_status resolve_trace(const char *trace, const resolve_settings *options,
   if (kind == WR_FILE_SPOOL)
     return weir_fail(WEIR_EINVAL, "%s is a spool: 'weir import' makes a trace of it", trace);
   if (kind == WR_FILE_OTHER) return weir_fail(WEIR_ECORRUPT, "%s is no trace of Weir's", trace);
-  s = wr_trace_file_take(&r.file, trace, WR_TRACE_CHANGE);
-  if (s) return s;
-  r.db = (wr_db){.path = r.file.path, .symbols = options->symbols, .want_lines = true};
-  s = resolve_taken(&r);
-  wr_trace_file_leave(&r.file, false);
-  return s;
+  return wr_change_trace(&(wr_change){.trace = trace,
+                                      .symbols = options->symbols,
+                                      .want_lines = true,
+                                      .longest = LONGEST_TEXT,
+                                      .patience_ms = 5000,
+                                      .make = fill_places,
+                                      .context = &r});
 }
