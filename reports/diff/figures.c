@@ -5,7 +5,7 @@
 #include <string.h>
 #include "core/base/map.h"
 #include "core/trace/event.h"
-#include "reports/findings/whole.h"
+#include "reports/whole/whole.h"
 #include "reports/model/open.h"
 
 typedef struct gathering {

@@ -2,7 +2,7 @@
  * goes out cleaned. */
 #include "reports/page/page.h"
 #include <errno.h>
-#include "reports/findings/whole.h"
+#include "reports/whole/whole.h"
 #include "reports/model/open.h"
 #include "reports/page/index.h"
 #include "reports/page/shell.h"

@@ -3,7 +3,7 @@
 #include "reports/write/report.h"
 #include <string.h>
 #include "core/base/reroutes.h"
-#include "reports/findings/whole.h"
+#include "reports/whole/whole.h"
 #include "reports/model/open.h"
 #include "reports/base/util.h"
 #include "reports/tables/sections.h"

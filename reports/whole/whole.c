@@ -1,5 +1,5 @@
 /* whole.c: see whole.h. */
-#include "reports/findings/whole.h"
+#include "reports/whole/whole.h"
 
 static weir_status load_whole(wr_model *m, wr_findings *f, wr_events *events, int top,
                               const wr_findings_settings *settings, const wr_listener others[],
