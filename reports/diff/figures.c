@@ -424,6 +424,7 @@ weir_status wr_figures_load(wr_figures *f, const char *path, const wr_figures_se
   weir_status s = wr_input_open(&in, path);
   if (s) return s;
   in.db.symbols = settings->symbols;
+  in.db.anew = settings->anew;
   s = load_whole(f, &m, &in.db, settings);
   wr_input_close(&in);
   if (!s) s = gather(f, &m);

@@ -61,6 +61,7 @@ typedef struct wr_figures_settings {
   const char *symbols; /* absolute; folder in which symbols are looked for first, or NULL */
   const char *rules;   /* folder of the user's own, or NULL */
   bool findings;       /* look for them */
+  bool anew;           /* of the events, whatever of them is kept (reports/whole/whole.h) */
   wr_min_cost min;     /* all 0: WR_MIN_COST */
 } wr_figures_settings;
 

@@ -48,7 +48,8 @@ typedef struct wr_finding_caller {
 typedef struct wr_finding_site {
   char *function, *file; /* owned; file NULL: not known */
   int line;
-  char *source;            /* owned: the line itself, NULL: not at hand */
+  int64_t built; /* when the module's file was last changed, ns since 1970; 0: not known */
+  char *source;  /* owned: the line itself, NULL: not at hand */
   uint64_t cost_ns, count; /* 0: not where the operations are, but what they go with */
   wr_finding_caller caller
       [WR_FINDING_CALLERS]; /* places that call its function: the one that has most of the cost, or those with most */

@@ -115,6 +115,7 @@ static weir_status add_site(wr_search *x, wr_finding *f, size_t at, const wr_sea
   *s = (wr_finding_site){.function = wr_format("%s", n->function),
                          .file = n->file ? wr_format("%s", n->file) : NULL,
                          .line = n->file ? n->line : 0,
+                         .built = n->built,
                          .source = x->quoted ? wr_source_line(n->file, n->line, x->began, n->built)
                                              : NULL,
                          .cost_ns = g ? g->cost : 0,

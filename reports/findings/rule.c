@@ -356,6 +356,13 @@ static int by_number(const void *left, const void *right)
   return strcmp(a->id, b->id);
 }
 
+uint64_t wr_rules_hash(uint64_t hash)
+{
+  for (const char *text = wr_rules_text; *text; text += strlen(text) + 1)
+    hash = wr_hash_text(hash, text);
+  return hash;
+}
+
 weir_status wr_rules_load(wr_rules *out, const char *folder)
 {
   *out = (wr_rules){0};

@@ -80,6 +80,9 @@ typedef struct wr_rules {
 weir_status wr_rules_load(wr_rules *out, const char *folder);
 void wr_rules_free(wr_rules *rules);
 
+/* Mixes the texts of all of Weir's rules into a hash. */
+uint64_t wr_rules_hash(uint64_t hash);
+
 const char *wr_certainty_name(wr_certainty c);
 const char *wr_severity_name(wr_severity s);
 /* False: it is none. */

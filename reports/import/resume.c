@@ -157,6 +157,7 @@ weir_status wr_resume_write(trace_importer *im)
       wr_db_exec(&im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
                                      "UPDATE meta SET value = 0 WHERE key = 'finished';"
                                      "DELETE FROM block_row; DELETE FROM memory;"
+                                     "DROP TABLE IF EXISTS kept;"
                                      "DROP TABLE IF EXISTS wait_detail;"
                                      "DROP TABLE IF EXISTS wait_time;"
                                      "DROP TABLE IF EXISTS device_gap;"

@@ -165,7 +165,8 @@ static const char *const own_tables[] = {
     "copy_part",    "device_work",     "device_call",    "device_fact",    "memory",
     "graph_fact",   "graph_node_type", "StringIds",      "source_line",    "site",
     "wait_detail",  "wait_time",       "device_gap",     "device_idle",    "queue_full",
-    "idle_cause",   "asked",           "access_set",     "access_word",    "template_access"};
+    "idle_cause",   "asked",           "access_set",     "access_word",    "template_access",
+    "kept"};
 
 static bool is_own_table(const char *name)
 {

@@ -20,6 +20,7 @@ typedef struct wr_db {
   const char *symbols;  /* folder in which symbols are looked for first, or NULL; borrowed */
   int schema;           /* version of the trace */
   bool innermost_sites; /* places may be a library's (reports/model/sites.h) */
+  bool anew;            /* figures are of the events, whatever of them is kept (reports/whole) */
   bool want_lines;      /* names that the trace has, without a line, are looked for again */
 } wr_db;
 

@@ -1,7 +1,8 @@
 /* resolve.c: see resolve.h.
  *
  * All rows are made anew, of what the symbolizer says, which prefers what the trace has: so a second
- * time, or where the program's files are not, changes nothing. */
+ * time, or where the program's files are not, changes nothing. What a report has kept is of the names
+ * before, and goes (reports/whole). */
 #include "reports/model/resolve.h"
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,8 @@ static weir_status fill_lines(resolver *r)
 
 static weir_status fill_trace(resolver *r)
 {
+  weir_status dropped = wr_db_exec(&r->db, "DROP TABLE IF EXISTS main.kept");
+  if (dropped) return dropped;
   bool has = wr_db_has_table(&r->db, "source_line") && wr_db_has_table(&r->db, "site");
   weir_status s = has ? wr_db_exec(&r->db, "DELETE FROM main.site") : wr_schema_add_places(&r->db);
   if (!s) s = wr_symbols_open(&r->symbols, &r->db);

@@ -768,6 +768,15 @@ weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db
   return s;
 }
 
+void wr_sites_cut(wr_sites *s, int top)
+{
+  while (s->count > (size_t)top) {
+    wr_site *x = &s->site[--s->count];
+    sums_add(&s->rest, &(wr_sums){x->calls, x->bytes, x->ns});
+    site_free(x);
+  }
+}
+
 void wr_sites_free(wr_sites *s)
 {
   for (size_t i = 0; i < s->count; i++)

@@ -60,6 +60,9 @@ weir_status wr_asked_load(wr_model *m, wr_site_sums *sums, const wr_db *db);
 weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db, int top);
 void wr_sites_free(wr_sites *s);
 
+/* Leaves the first `top` of a list, as wr_sites_make() would have made it. */
+void wr_sites_cut(wr_sites *s, int top);
+
 /* Which of a stack's frames is its site; the outermost where none is the program's. */
 size_t wr_site_at(const wr_frame *f, size_t count);
 

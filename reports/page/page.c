@@ -112,6 +112,7 @@ weir_status page_write(FILE *out, const char *trace, const page_settings *settin
   if (s) return s;
   w.in.db.symbols = settings->symbols;
   w.in.db.innermost_sites = settings->innermost_sites;
+  w.in.db.anew = settings->anew;
   s = load_parts(&w);
   if (!s) s = write_parts(&w);
   page_columns_free(&w.columns);

@@ -9,6 +9,7 @@
 typedef struct page_settings {
   const char *symbols;  /* absolute; folder in which symbols are looked for first, or NULL */
   bool innermost_sites; /* a place is the innermost frame that is not CUDA's, a library's too */
+  bool anew;            /* of the events, whatever of them is kept */
   wr_findings_settings findings; /* which are in the page */
   /* What is being done, and how much of it is; or NULL. */
   void (*progress)(void *context, const char *doing, uint64_t done, uint64_t all);

@@ -4,11 +4,12 @@
 #include "reports/model/model.h"
 #include "reports/base/units.h"
 #include "reports/tables/build.h"
+#include "reports/whole/whole.h"
 
 static weir_status with_model(const wr_build *b, void (*add)(const wr_build *, const wr_model *))
 {
   wr_model m = {0};
-  weir_status s = wr_model_load(&m, b->db, 1);
+  weir_status s = wr_whole_model(&m, b->db, 1);
   if (s) return s;
   add(b, &m);
   wr_model_free(&m);

@@ -8,6 +8,7 @@
 #include "reports/base/units.h"
 #include "reports/tables/build.h"
 #include "reports/tables/memory_sweep.h"
+#include "reports/whole/whole.h"
 
 static const char *class_name(int class)
 {
@@ -504,7 +505,7 @@ weir_status wr_build_memory(const wr_build *b)
 {
   wr_memory_sweep s;
   wr_model m = {0};
-  weir_status st = wr_model_load(&m, b->db, b->top ? b->top : 1000);
+  weir_status st = wr_whole_model(&m, b->db, b->top ? b->top : 1000);
   if (st) return st;
   st = wr_memory_sweep_load(&s, b->db, b->scope, b->o->by);
   if (!st) {

@@ -7,6 +7,7 @@
 #include "reports/base/util.h"
 #include "reports/tables/build.h"
 #include "reports/tables/sections.h"
+#include "reports/whole/whole.h"
 
 enum { POOLS_WHOLE = 40, POOLS_SUMMARY = 4 }; /* listed */
 
@@ -425,7 +426,7 @@ void wr_add_cache(const wr_build *b, const wr_cache *c)
 weir_status wr_build_cache(const wr_build *b)
 {
   wr_cache c = {0};
-  weir_status s = wr_cache_load(&c, b->db);
+  weir_status s = wr_whole_cache(&c, b->db);
   if (s) return s;
   if (!c.rerouted) wr_tables_note(b->t, "No process was run with Weir's caches.");
   wr_build_caches(b, &c);

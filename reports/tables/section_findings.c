@@ -7,6 +7,7 @@
 #include "reports/findings/findings.h"
 #include "reports/tables/build.h"
 #include "reports/tables/sections.h"
+#include "reports/whole/whole.h"
 
 enum {
   SUMMARY_FINDINGS = 5,
@@ -673,7 +674,7 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
 weir_status wr_build_findings(const wr_build *b)
 {
   wr_findings f = {0};
-  weir_status s = wr_findings_load(&f, b->db, &b->o->findings);
+  weir_status s = wr_whole_findings(&f, b->db, &b->o->findings);
   if (s) return s;
   wr_add_findings(b, &f);
   wr_findings_free(&f);

@@ -42,6 +42,7 @@ typedef struct report_settings {
   int depth;            /* levels of callers below a call site in text, 0: 2; -1: none */
   const char *symbols;  /* absolute; folder in which symbols are looked for first, or NULL */
   bool innermost_sites; /* a place is the innermost frame that is not CUDA's, a library's too */
+  bool anew;            /* of the events, whatever of them is kept (reports/whole/whole.h) */
   wr_findings_settings findings; /* of the findings, in text and by themselves */
   bool possible;                 /* in text those that are possible in full, too */
   /* of the reports in tables (reports/tables/tables.h) */

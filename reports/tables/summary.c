@@ -7,6 +7,7 @@
 #include "reports/model/model.h"
 #include "reports/tables/build.h"
 #include "reports/tables/sections.h"
+#include "reports/whole/whole.h"
 
 enum { TOP_PLACES = 20 /* of a list, where no other number is asked for */ };
 
@@ -209,7 +210,7 @@ weir_status wr_build_summary(const wr_build *b)
   int top = b->o->top > 0 ? b->o->top : TOP_PLACES;
   wr_model m = {0};
   weir_status s =
-      wr_model_load(&m, b->db, detail ? top : 1); /* first: of an incomplete trace it makes much */
+      wr_whole_model(&m, b->db, detail ? top : 1); /* first: of an incomplete trace it makes much */
   if (s) return s;
   if (plain && !b->o->table)
     add_all_totals(b, &m.total);

@@ -46,6 +46,7 @@ static weir_status write_old(FILE *out, const char *name, const char *trace,
   all.format = WEIR_REPORT_JSON;
   in.db.symbols = o->symbols;
   in.db.innermost_sites = o->innermost_sites;
+  in.db.anew = o->anew;
   st = wr_tables_build(&t, name, &in.db, &all);
   wr_input_close(&in);
   if (!st) st = wr_tables_old(out, &t);
@@ -67,6 +68,7 @@ weir_status report_summary(FILE *out, const char *trace, const report_settings *
   if (st) return st;
   in.db.symbols = o->symbols;
   in.db.innermost_sites = o->innermost_sites;
+  in.db.anew = o->anew;
   st = wr_whole_load_some(&m, &f, &in.db, top, &findings);
   wr_input_close(&in);
   if (!st)
@@ -85,7 +87,8 @@ weir_status report_findings(FILE *out, const char *trace, const report_settings 
   if (st) return st;
   in.db.symbols = o->symbols;
   in.db.innermost_sites = o->innermost_sites;
-  st = wr_findings_load(&f, &in.db, &o->findings);
+  in.db.anew = o->anew;
+  st = wr_whole_findings(&f, &in.db, &o->findings);
   wr_input_close(&in);
   if (!st) {
     wr_tables t = headed_tables("findings", trace);
@@ -105,7 +108,8 @@ weir_status report_cache(FILE *out, const char *trace, const report_settings *o)
   if (st) return st;
   in.db.symbols = o->symbols;
   in.db.innermost_sites = o->innermost_sites;
-  st = wr_cache_load(&c, &in.db);
+  in.db.anew = o->anew;
+  st = wr_whole_cache(&c, &in.db);
   wr_input_close(&in);
   if (!st) {
     wr_tables t = headed_tables("cache", trace);
@@ -123,6 +127,7 @@ weir_status report_tables(FILE *out, const char *name, const char *trace, const 
   if (st) return st;
   in.db.symbols = o->symbols;
   in.db.innermost_sites = o->innermost_sites;
+  in.db.anew = o->anew;
   wr_tables t = {0};
   st = wr_tables_build(&t, name, &in.db, o);
   wr_input_close(&in);
@@ -137,7 +142,7 @@ weir_status report_figures(run_figures *out, const char *trace)
   wr_model m = {0};
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
-  s = wr_model_load(&m, &in.db, 1);
+  s = wr_whole_model(&m, &in.db, 1);
   wr_input_close(&in);
   if (s) return s;
   const wr_totals *t = &m.total;

@@ -6,6 +6,7 @@ REPORTS_TESTS     := $(addprefix $(O)/tests/reports/,test_import test_import_fau
                      test_report_hostile test_listing test_resolve test_queues test_symbolize test_schema test_tensors \
                      test_sweep test_wait_time test_device_work test_range test_graph_records test_copy_hash test_asked test_access test_handed)
 REPORTS_TESTS     += $(addprefix $(O)/tests/reports/,test_findings test_judges test_hashes test_facts test_records test_guard test_pack test_spread test_gains test_order_span test_rows test_events test_relay test_blocks test_wait_rows test_in_use test_page test_tables test_diff test_tally)
+REPORTS_TESTS     += $(O)/tests/reports/test_whole
 
 TESTS      += $(REPORTS_TESTS)
 ONE_THREAD += $(filter-out %/test_guard %/test_relay,$(REPORTS_TESTS:$(O)/%=%))

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/trace/tensor_record.h"
 #include "reports/model/resolve.h"
+#include "reports/whole/whole.h"
 #include "tests/reports/synth.h"
 
 /* The page itself, linked in: a suite may be run from any folder. */
@@ -100,12 +101,14 @@ static const char *make_trace(void)
   return synth_import("t.db", one);
 }
 
-/* As `weir resolve` leaves it: with every table there can be. */
+/* As the command `weir resolve` leaves it: with every table there can be. */
 static const char *resolved(const char *trace)
 {
   resolve_counts n;
   resolve_settings o = {0};
   ck_assert_msg(resolve_trace(trace, &o, &n) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(wr_whole_keep(trace, &(wr_findings_settings){0}) == WEIR_OK, "%s",
+                weir_error_message());
   return trace;
 }
 

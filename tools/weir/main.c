@@ -23,7 +23,7 @@ const cmd weir_commands[] = {
      "[WHAT] [--format text|json|csv|markdown] [--by WHAT] [--top N] [--depth N] [--width N]\n"
      "[--table NAME] [--from TIME] [--to TIME] [--process PID] [--range NAME] [--symbols DIR]\n"
      "[--min-cost COST] [--possible] [--rules DIR] [--sources WHEN] [--sites WHOSE]\n"
-     "[--html -o PAGE] FILE",
+     "[--anew] [--html -o PAGE] FILE",
      "Print what a trace says about memory, transfers and waits",
      "FILE is a trace, or a spool that was left without a collector. WHAT is 'summary' (the\n"
      "default), 'findings': what the run wastes, where, and what to do; 'transfers', 'waits',\n"
@@ -56,7 +56,7 @@ const cmd weir_commands[] = {
      "scripts\n"
      "that read those read these; so are --report, --output BASE and --format.",
      IN_STATS, "@reports", false, stats_main},
-    {"resolve", "[--symbols DIR] TRACE",
+    {"resolve", "[--symbols DIR] [--figures=later] TRACE",
      "Store in a trace which functions, files and lines its calls came from",
      "Run it where the programs and libraries of the run still are: from then on 'weir report' "
      "names\n"
@@ -65,7 +65,7 @@ const cmd weir_commands[] = {
      IN_RESOLVE, NULL, false, resolve_main},
     {"diff",
      "[--format text|markdown|json] [--fail-on CONDITIONS] [--top N] [--width N]\n"
-     "[--symbols DIR] [--rules DIR] [--min-cost COST] TRACE_A TRACE_B",
+     "[--symbols DIR] [--rules DIR] [--min-cost COST] [--anew] TRACE_A TRACE_B",
      "Put two traces side by side: memory, transfers, waits, findings, by site",
      "A is before, B after. Sites are the same where function and file are, whatever the line.\n"
      "CONDITIONS, with commas between them, are on B: peak>12GiB, or, with a sign, on what it has\n"
@@ -75,7 +75,7 @@ const cmd weir_commands[] = {
      IN_DIFF, NULL, false, diff_main},
     {"check",
      "--budget FILE [--junit FILE] [--markdown FILE] [--width N] [--symbols DIR] "
-     "[--rules DIR] [--min-cost COST] TRACE",
+     "[--rules DIR] [--min-cost COST] [--anew] TRACE",
      "Hold a trace against a budget: limits of memory, transfers, waits, findings",
      "A budget has a limit a line: peak <= 12 GiB; device 0: peak <= 8 GiB; leaks.bytes == 0;\n"
      "site \"load_weights\": transfers.h2d.bytes <= 1 GiB; range \"step\": waits.count == 0; "
@@ -100,18 +100,19 @@ const cmd weir_commands[] = {
      "the runs were made, and stdout and exit status are the same in all; 1: they are not, or it\n"
      "did not work; 125 to 127: as 'weir run' has them.",
      IN_PROVE, "@findings", false, prove_main},
-    {"import", "SPOOL... [--force] -o FILE",
+    {"import", "SPOOL... [--force] [--figures=later] -o FILE",
      "Make a trace from spools that were left without a collector",
      "SPOOL is a spool file, or a folder of them. All of them go into one trace. A trace of the "
      "same\n"
      "run that is there is added to: what it lacks of each spool, and nothing twice.",
      IN_IMPORT, NULL, false, import_main},
-    {"recover", "[DIR]...", "Complete the traces of runs whose collector was killed",
+    {"recover", "[--figures=later] [DIR]...",
+     "Complete the traces of runs whose collector was killed",
      "Without a DIR the folders of spools are listed that lie where Weir makes them; what each "
      "DIR\n"
      "holds goes into the trace that its collector wrote, or, where that is gone, into\n"
      "weir.PID.recovered.db beside it. Folders whose collector or program lives are left alone.",
-     0, NULL, false, recover_main},
+     IN_RECOVER, NULL, false, recover_main},
     {"replay",
      "[--policy NAME] [--capacity BYTES] [--set NAME=VALUE]... [--format text|json] [--svg FILE] "
      "FILE",
@@ -137,7 +138,7 @@ const cmd weir_commands[] = {
      version_main},
     {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, 0, NULL, false,
      help_main},
-    {"collect", "--spool-dir DIR [--output FILE] [--pid PID]",
+    {"collect", "--spool-dir DIR [--output FILE] [--pid PID] [--figures=later]",
      "Collect the spools of a folder into a trace until their programs have ended",
      "Started by the preload library of a program that runs without 'weir run'.", IN_COLLECT, NULL,
      true, collect_main},

@@ -24,7 +24,8 @@ enum {
   IN_REPLAY = 1 << 10,
   IN_EXPORT = 1 << 11,
   IN_COLLECT = 1 << 12,
-  IN_EXPLAIN = 1 << 13
+  IN_EXPLAIN = 1 << 13,
+  IN_RECOVER = 1 << 14
 };
 
 typedef enum cmd_kind {

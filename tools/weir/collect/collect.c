@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/weir/base/commands.h"
+#include "tools/weir/base/figures.h"
 #include "tools/weir/collect/job.h"
 #include "tools/weir/collect/output.h"
 #include "tools/weir/collect/process.h"
@@ -91,6 +92,7 @@ int collect_main(const cmd *c, int argc, char **argv)
   cmd_line line = {.read = read_collect_option, .context = &o.starter};
   int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  figures_ask(&line);
   o.dir = line.value[OPT_SPOOL_DIR].text;
   o.output = line.value[OPT_COLLECT_OUTPUT].text;
   if (at < argc) return cmd_usage(c, "weir collect takes options only, not '%s'", argv[at]);

@@ -2,6 +2,7 @@
 
 #include "reports/import/import.h"
 #include "tools/weir/base/commands.h"
+#include "tools/weir/base/figures.h"
 #include "tools/weir/collect/output.h"
 #include "tools/weir/base/progress.h"
 #include "tools/weir/collect/spool_list.h"
@@ -48,6 +49,7 @@ static int import_all(const target *t, const spool_list *l, bool good)
                 cmd_grouped(events, importer_events(im)), importer_merges(im) ? " added" : "",
                 t->output);
   importer_close(im);
+  if (good) figures_keep(t->output);
   return good ? 0 : CMD_FAILED;
 }
 
@@ -56,6 +58,7 @@ int import_main(const cmd *c, int argc, char **argv)
   cmd_line line = {0};
   int at = cmd_parse(c, argc, argv, &line);
   if (at < 1) return at ? CMD_USAGE : 0;
+  figures_ask(&line);
   const target t = {line.value[OPT_IMPORT_OUTPUT].text, line.value[OPT_IMPORT_FORCE].given};
   if (at == argc) return cmd_usage(c, "which spools? SPOOL is missing");
   if (!t.output) return cmd_usage(c, "where to? -o FILE is missing");

@@ -7,6 +7,7 @@
 
 #include "core/trace/spool.h"
 #include "tools/weir/base/cmd.h"
+#include "tools/weir/base/figures.h"
 #include "tools/weir/collect/driver.h"
 
 /* What is a limit for the program need not be one for us: each live process of its takes three
@@ -91,5 +92,6 @@ bool job_close(job *j, bool drained)
   progress_clear(&j->progress);
   collector_free(j->collector);
   importer_close(j->importer);
+  if (good) figures_keep(j->output);
   return good;
 }

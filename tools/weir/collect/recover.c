@@ -32,6 +32,7 @@
 #include "tools/weir/collect/collector.h"
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/environment.h"
+#include "tools/weir/base/figures.h"
 #include "tools/weir/collect/output.h"
 #include "tools/weir/collect/process.h"
 #include "tools/weir/collect/spool_list.h"
@@ -147,6 +148,7 @@ static int64_t import_all(const left_folder *f, const char *trace, bool merge)
   }
   int64_t events = good ? (int64_t)importer_events(im) : -1;
   importer_close(im);
+  if (good) figures_keep(trace);
   return events;
 }
 
@@ -328,6 +330,7 @@ int recover_main(const cmd *c, int argc, char **argv)
   int at = cmd_parse(c, argc, argv, &line);
   bool good = true;
   if (at < 1) return at ? CMD_USAGE : 0;
+  figures_ask(&line);
   if (at == argc) return list_folders();
   for (; at < argc; at++)
     good = recover_operand(argv[at]) && good;

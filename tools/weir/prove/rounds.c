@@ -89,6 +89,7 @@ __attribute__((noreturn)) static void become_run(const rounds *w, unsigned way, 
   argv[at++] = cmd_format("run");
   argv[at++] = cmd_format("--output=%s/trace.db", w->folder);
   argv[at++] = y->apply ? cmd_format("--apply=%s", y->apply) : cmd_format("--mode=%s", y->mode);
+  argv[at++] = cmd_format("--figures=later");
   argv[at++] = cmd_format("--python=off"); /* places of fixes are addresses of code */
   if (!w->recording) argv[at++] = cmd_format("--stacks=off");
   if (w->sim.sim)

@@ -40,6 +40,7 @@ static weir_status fill_page(FILE *out, const void *context)
   drawing line = {0};
   const page_settings settings = {.symbols = w->report->symbols,
                                   .innermost_sites = w->report->innermost_sites,
+                                  .anew = w->report->anew,
                                   .findings = w->report->findings,
                                   .progress = draw_progress,
                                   .context = &line};

@@ -64,6 +64,7 @@ static bool take_symbols(const cmd *c, const char *given, char **folder)
 bool reading_take(const cmd *c, const cmd_line *line, reading *r)
 {
   r->rules = line->value[OPT_RULES].text;
+  r->anew = line->value[OPT_ANEW].given;
   r->color = terminal_has_color();
   r->width = terminal_width(cmd_number_of(line, OPT_WIDTH, TERMINAL_NOT_ASKED));
   if (take_symbols(c, line->value[OPT_SYMBOLS].text, &r->symbols)) return true;
@@ -79,8 +80,11 @@ void reading_clear(reading *r)
 
 wr_figures_settings reading_figures(const reading *r, bool findings)
 {
-  return (wr_figures_settings){
-      .findings = findings, .symbols = r->symbols, .rules = r->rules, .min = r->min};
+  return (wr_figures_settings){.findings = findings,
+                               .anew = r->anew,
+                               .symbols = r->symbols,
+                               .rules = r->rules,
+                               .min = r->min};
 }
 
 int reading_failed(void)

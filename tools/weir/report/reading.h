@@ -11,6 +11,7 @@
 typedef struct reading {
   wr_min_cost min;   /* --min-cost; all 0: not given */
   const char *rules; /* --rules, or NULL; borrowed */
+  bool anew;         /* --anew */
   char *symbols;     /* --symbols: the folder's absolute path, or NULL; owned */
   int width;         /* columns of text: --width, else the terminal's; 0: no limit */
   bool color;        /* standard output is a terminal that has colours */

@@ -156,6 +156,7 @@ static int make_report(const char *what, const char *trace, request *r, const re
 {
   r->report.symbols = shared->symbols;
   r->report.findings.rules = shared->rules;
+  r->report.anew = shared->anew;
   if (r->html) return page_file_write(trace, r->output, &r->report);
   r->report.color = shared->color;
   r->report.width = shared->width;

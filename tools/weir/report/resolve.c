@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "reports/model/resolve.h"
+#include "tools/weir/base/figures.h"
 #include "tools/weir/report/reading.h"
 
 static volatile sig_atomic_t stopped; /* by this signal */
@@ -48,6 +49,8 @@ int resolve_main(const cmd *c, int argc, char **argv)
   weir_status st = resolve_trace(argv[at], &o, &counts);
   reading_clear(&r);
   if (st) return cmd_failed();
+  figures_ask(&line);
+  figures_keep(argv[at]);
   print_named(argv[at], &counts);
   return 0;
 }

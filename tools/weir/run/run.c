@@ -26,6 +26,7 @@
 #include "core/base/reroutes.h"
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/environment.h"
+#include "tools/weir/base/figures.h"
 #include "tools/weir/collect/job.h"
 #include "tools/weir/collect/output.h"
 #include "tools/weir/collect/process.h"
@@ -127,6 +128,8 @@ static void take_run_options(run *r, const cmd_line *line)
   r->env.zero = line->value[OPT_ZERO].given;
   r->env.poison = line->value[OPT_POISON].given;
   r->env.redact = line->value[OPT_REDACT].given;
+  figures_ask(line);
+  if (r->env.redact && !line->value[OPT_FIGURES].given) figures_later();
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
