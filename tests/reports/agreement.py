@@ -242,6 +242,7 @@ def judged(report):
                 take('JSON 2', f'findings.{member}_ns of {i}', other[f'{member}_host_ns'])
         if finding['under'] is not None:
             take('JSON 2', f'findings.under of {i}', other['under'])
+        take('JSON 2', f'findings.more_kernels of {i}', other['more_kernels'])
         for column, member in ('saving_host_ns', 'saving_ns'), ('cost_host_ns', 'cost_ns'), ('saving_bytes', 'saving_bytes'), ('count', 'count'):
             take('report findings', f'findings.{member} of {i}', row[column])
         take('rules', f'findings.rule of {i}', rules[row['id']])
