@@ -316,7 +316,7 @@ void spool_reader_close(spool_reader *r);
 weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final);
 
 /* The same, threads side by side for a reader that wants time to ascend: in turns of at most
- * WEIR_SPOOL_TURN slots, each of the thread whose next record is the oldest. Before each turn
+ * WEIR_SPOOL_TURN slots, each of the thread that is behind all others. Before each turn
  * `until` is called with the visitor's context: what began before `ticks` and was committed when
  * the drain began has been delivered. A later call may have a smaller number, where a thread wrote
  * a record after one that began later (a fact within a call, before the call). */

@@ -44,7 +44,7 @@ enum {
   SLOT = sizeof(trace_event),
   STEP_IDLE = 4,      /* slots read where nothing may be new */
   STEP_MOST = 4096,   /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
-  STEP_TURN = 512,    /* slots a thread has delivered before others with older records */
+  STEP_TURN = 1000,   /* slots a thread has delivered before others with older records */
   MOST_COPIES = 1000, /* of the directory a drain: who rolls on purpose does not hold it up */
   STATE_BITS = WEIR_CHUNK_STATE_BITS,
   STATE_MASK = WEIR_CHUNK_STATE_MASK,
@@ -82,6 +82,7 @@ struct spool_reader {
   uint32_t *order;     /* chunks to deliver, by thread and sequence */
   uint32_t used, room; /* of chunks: entries known, and room for; order has as much */
   uint32_t order_count;
+  uint64_t start; /* ticks: of the last event that was delivered */
   uint8_t *taken; /* bit i: unit i of the file belongs to a chunk */
   size_t taken_bytes;
   uint64_t whole;      /* bytes the file must have for what the directory lists */
@@ -519,6 +520,7 @@ static weir_status deliver_run(spool_reader *r, const spool_visitor *v, run *u, 
     }
     int shape = shape_of_kind(e->kind);
     if (shape == SINGLE) {
+      r->start = e->start;
       if (v->event) st = v->event(v->context, c->thread, c->tid, e);
     } else if (shape == END) {
       *stop = ENDED;
@@ -746,19 +748,17 @@ weir_status spool_drain(spool_reader *r, const spool_visitor *v, bool final)
 /* The chunks of a thread that are to be delivered. */
 typedef struct lane {
   uint32_t at, end; /* in r->order: the chunk whose turn it is, past its last */
-  uint64_t head;    /* start of its next record, or of one before, in ticks; UINT64_MAX: no more */
+  uint64_t head;    /* ticks: its next record began no earlier */
 } lane;
 
-/* A record of more slots than one may have no start: it comes as soon as the one before it. */
-static uint64_t next_start(spool_reader *r, const lane *l)
+/* When a thread's first record began; one of more slots may have no start. */
+static uint64_t first_start(spool_reader *r, const lane *l)
 {
-  if (l->at == l->end) return UINT64_MAX;
   const uint32_t index = r->order[l->at];
   const chunk *c = &r->chunks[index];
   bool known = c->next < slots_of(r, index) && read_slots(r, index, c->next, 1) &&
-               committed(r->buffer, c->state, c->next) &&
-               shape_of_kind(r->buffer->kind) == SINGLE && r->buffer->start < UINT64_MAX;
-  return known ? r->buffer->start : l->head;
+               committed(r->buffer, c->state, c->next) && shape_of_kind(r->buffer->kind) == SINGLE;
+  return known ? r->buffer->start : 0;
 }
 
 /* A lane a thread (new), *count of them. NULL: out of memory. */
@@ -773,7 +773,7 @@ static lane *make_lanes(spool_reader *r, uint32_t *count)
     lanes[*count - 1].end = i + 1;
   }
   for (uint32_t i = 0; i < *count; i++)
-    lanes[i].head = next_start(r, &lanes[i]);
+    lanes[i].head = first_start(r, &lanes[i]);
   return lanes;
 }
 
@@ -794,10 +794,11 @@ static weir_status drain_lanes(spool_reader *r, const spool_visitor *v,
   weir_status st = WEIR_OK;
   for (lane *l; !st && (l = oldest_lane(lanes, count));) {
     bool more = false;
+    r->start = l->head;
     st = until(v->context, l->head);
     if (!st) st = drain_chunk(r, v, r->order[l->at], final, STEP_TURN, &more);
     if (!more) l->at++;
-    l->head = next_start(r, l);
+    l->head = r->start;
   }
   free(lanes);
   return st;

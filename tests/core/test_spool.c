@@ -656,7 +656,7 @@ START_TEST(by_time_each_record_comes_once_and_none_is_early)
   ck_assert_uint_eq(t.seen.total, put);
   ck_assert_uint_eq(t.seen.out_of_order + t.seen.wrong_payload + t.seen.wrong_thread, 0);
   ck_assert_uint_eq(t.early, 0);
-  ck_assert_uint_gt(t.turns, 2 * BY_TIME_RECORDS / 512);
+  ck_assert_uint_gt(t.turns, 2 * BY_TIME_RECORDS / WEIR_SPOOL_TURN);
   ck_assert_uint_le(t.most, WEIR_SPOOL_TURN);
   spool_reader_close(r);
 }
