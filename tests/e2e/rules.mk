@@ -224,6 +224,16 @@ TESTS      += $(E2E)/test_kinds
 TESTS_ALL  += $(E2E)/test_kinds_all
 TESTS_LONG += $(E2E)/test_kinds_long
 
+# Reads spools itself, beside the weir command.
+$(E2E)/test_tally: $(sort $(call objs,tests/e2e/test_tally.c tests/reports/beside_trace.c tests/tools/command.c reports/base/util.c $(wildcard reports/tally/*.c)) $(CORE_TRACE_READER_OBJS))
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lpthread
+$(E2E)/test_tally: | $(addprefix $(E2E)/,keeper graph_caller segments importer random_caller asker) $(addprefix $(O)/examples/,streams memory pipeline)
+TESTS    += $(E2E)/test_tally
+NOT_ASAN += tests/e2e/test_tally
+NOT_TSAN += tests/e2e/test_tally
+
 $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
