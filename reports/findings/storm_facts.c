@@ -37,6 +37,11 @@ static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until
   return st;
 }
 
+static bool is_of_run(const wr_storm_run *r, const wr_common *t, const wr_fact_call *c)
+{
+  return r->site == t->site && r->stream == t->stream && r->function == c->a;
+}
+
 /* ---- each waited for by itself ---------------------------------------------------------------- */
 
 static weir_status end_apart(wr_storm_facts *f, wr_storm_state *h)
@@ -66,7 +71,7 @@ static void add_apart(wr_storm_state *h, int64_t until)
 
 static bool goes_on_apart(const wr_storm_state *h, const wr_common *t, const wr_fact_call *c)
 {
-  return !h->total && h->apart.template == t->id && h->apart.function == c->a;
+  return !h->total && is_of_run(&h->apart, t, c);
 }
 
 /* ---- launches --------------------------------------------------------------------------------- */
@@ -77,11 +82,15 @@ static void count_launch(wr_storm_state *h, const wr_common *t, const wr_fact_ca
   if (!h->total++) h->from = c->time;
   h->until = c->time + c->duration;
   for (int i = 0; i < h->runs; i++, r++)
-    if (r->template == t->id && r->function == c->a) break;
+    if (is_of_run(r, t, c)) break;
   if (r == h->run + WR_STORM_KINDS) return;
   if (r == h->run + h->runs) {
-    *r = (wr_storm_run){
-        .template = t->id, .function = c->a, .threads = c->bytes & INT64_MAX, .first = c->id};
+    *r = (wr_storm_run){.template = t->id,
+                        .site = t->site,
+                        .stream = t->stream,
+                        .function = c->a,
+                        .threads = c->bytes & INT64_MAX,
+                        .first = c->id};
     h->runs++;
   }
   r->launches++;

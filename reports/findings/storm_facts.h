@@ -12,8 +12,10 @@ enum {
   WR_STORM_KINDS = 8 /* kernels by stack that are counted at one time; launches of others are not */
 };
 
-typedef struct wr_storm_run { /* launches of one kernel by one stack */
-  int64_t template;
+/* Launches of one kernel by one stack in one stream, whatever memory each is handed. */
+typedef struct wr_storm_run {
+  int64_t template; /* of the first */
+  uint64_t site, stream;
   uint64_t function, threads;
   int64_t first, last, ns; /* events; in the launches */
   uint64_t launches;

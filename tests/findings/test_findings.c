@@ -197,6 +197,24 @@ START_TEST(work_of_one_lane_in_the_default_stream_is_possible)
 }
 END_TEST
 
+/* Calls as long as before, a thousand times as far apart: the device may have been busy with these launches or not. */
+START_TEST(slow_launches_of_one_block_are_possible)
+{
+  json_t *all = read_run("launch-storm", "waste");
+  ck_assert_int_gt(times_found(all, "launch-storm", "likely"), 0);
+  json_decref(all);
+  sh_status(
+      0, "cp launch-storm.waste.db slow.db && sqlite3 slow.db"
+         " 'UPDATE event_row SET start = start * 1000; UPDATE process SET \"end\" = \"end\" * 1000;"
+         " UPDATE meta SET value = value * 1000 WHERE key = \"duration_ns\"' &&"
+         " $WEIR report findings --format json --min-cost 0ns slow.db > slow.json");
+  all = found_read("slow");
+  ck_assert_int_eq(times_found(all, "launch-storm", "likely"), 0);
+  ck_assert_int_eq(times_found(all, "launch-storm", "possible"), 200 * 15);
+  json_decref(all);
+}
+END_TEST
+
 /* The wait for the first copy is none of the host's own time. */
 START_TEST(what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host)
 {
@@ -488,6 +506,7 @@ int main(void)
   tcase_add_test(t, what_goes_on_as_soon_as_it_is_there_is_likely_through_the_host);
   tcase_add_test(t, small_pageable_copies_to_the_host_are_possible);
   tcase_add_test(t, work_of_one_lane_in_the_default_stream_is_possible);
+  tcase_add_test(t, slow_launches_of_one_block_are_possible);
   tcase_add_test(t, what_weir_removed_in_a_run_is_said_and_not_found);
   tcase_add_test(t, the_rule_that_knows_better_is_alone);
   tcase_add_test(t, what_copies_take_of_the_device_is_in_their_cost);

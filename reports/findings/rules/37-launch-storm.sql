@@ -10,6 +10,7 @@
 -- threshold: node 2000 ns a launch, what it takes of the device within a graph
 -- threshold: long 50000 ns a launch, of a kernel of few threads
 -- threshold: few 16384 threads
+-- threshold: block 1024 threads, of a kernel that a block has room for: launches of it are a storm however long they take
 -- threshold: idle 25 percent of the time, in which the device did none of it
 -- rows: storm
 -- calls: t.kind = $LAUNCH
@@ -19,18 +20,23 @@
 WITH brief AS MATERIALIZED (
   SELECT s.*, t.process, t.thread, t.stack,
          (SELECT sum(d."end" - d.start) FROM device_work d CROSS JOIN event_row e ON e.id = d.event
-          WHERE d.event BETWEEN s.event AND s.last AND e.template = s.template) AS worked
+          CROSS JOIN template u ON u.id = e.template WHERE d.event BETWEEN s.event AND s.last AND u.kind = t.kind
+          AND u.thread = t.thread AND u.stack = t.stack AND u.stream = t.stream) AS worked
   FROM storm s CROSS JOIN template t ON t.id = s.template
-  WHERE s.launches >= :min_launches AND s.span <= s.total * CASE WHEN s.threads <= :few THEN :long ELSE :short END),
+  WHERE s.launches >= :min_launches
+    AND (s.threads <= :block OR s.span <= s.total * CASE WHEN s.threads <= :few THEN :long ELSE :short END)),
 shared AS MATERIALIZED ( -- what kernels write, the host may read without a copy
   SELECT DISTINCT process FROM block WHERE mem IN ($MANAGED, $PINNED)),
 often AS (
-  SELECT *, count(*) OVER (PARTITION BY thread, stack) AS storms, span * launches / total AS ns FROM brief)
+  SELECT *, count(*) OVER (PARTITION BY thread, stack) AS storms, span > total * :long AS slow,
+         sum(span > total * :long) OVER (PARTITION BY thread, stack) * 2 > count(*) OVER (PARTITION BY thread, stack) AS slow_place,
+         CASE WHEN span > total * :long THEN launch_ns ELSE span * launches / total END AS ns FROM brief)
 SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
-       (CASE WHEN waited <> 1 THEN launch_ns WHEN worked THEN max(ns - max(worked, launches * :node), 0)
+       (CASE WHEN slow OR waited <> 1 THEN launch_ns WHEN worked THEN max(ns - max(worked, launches * :node), 0)
              WHEN span <= total * :short THEN max(ns - launches * :node, 0) ELSE launch_ns END)
          * (launches - 1) / launches AS saving_ns,
-       CASE WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
+       CASE WHEN slow_place THEN 'possible' WHEN slow THEN 'likely'
+            WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
             THEN 'possible'
             WHEN waited = 2 AND process IN (SELECT process FROM shared) THEN 'possible' ELSE 'likely' END AS certainty
 FROM often WHERE storms >= :min_storms
