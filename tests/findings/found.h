@@ -13,7 +13,7 @@ enum { FOUND_CAN_HASH = 1 };
 enum { FOUND_CAN_HASH = 0 };
 #endif
 
-enum { FOUND_IDS = 64 };
+enum { FOUND_IDS = 96 };
 
 /* The ids of all wastes, and the options of weir run that each needs; how many there are. What needs
  * no hashes is run without: its buffers hold what is at hand, and that is a waste of its own. */

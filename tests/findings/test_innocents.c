@@ -21,9 +21,10 @@ static const struct innocent {
     {"refill", "premature-wait, repeated-upload", NULL},
     {"take-times", NULL, NULL},
     {"watched-by-another", "premature-wait", NULL},
-    {"drain", "array-for-a-scalar", NULL}, /* of each result a byte is looked at */
+    {"drain", "array-for-a-scalar, unchanged-read-back",
+     NULL}, /* of each result a byte is looked at */
     {"copy-behind-work", NULL, "pageable-async"},
-    {"wait-then-free", "array-for-a-scalar", NULL},
+    {"wait-then-free", "array-for-a-scalar, unchanged-read-back", NULL},
     {"upload-changed", "repeated-upload", NULL},
     {"uploads-differ", "constant-payload", NULL}, /* the first */
     {"uploads-restore", "copied-instead-of-swapped", NULL},
@@ -38,7 +39,7 @@ static const struct innocent {
     {"handed-then-freed", "premature-wait", NULL},
     {"used-by-table", "premature-wait, idle-object", NULL},
     {"used-by-texture", "premature-wait", NULL},
-    {"copied-then-read", "hidden-wait, blocking-copy, premature-wait", NULL},
+    {"copied-then-read", "hidden-wait, blocking-copy, premature-wait, constant-payload", NULL},
     {"idle-below-the-peak", "hidden-wait", NULL},
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
 };

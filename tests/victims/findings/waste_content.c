@@ -108,6 +108,30 @@ static void redundant_read_back_twin(void)
   read_twice(1);
 }
 
+/* Kernels are handed what is read back in each step: they change it, or leave it as it was. */
+static void read_in_each_step(int change)
+{
+  unsigned char *host = host_bytes(5);
+  void *p = device_bytes();
+  CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+  for (int i = 0; i < TIMES; i++) {
+    work_on(p, change ? i : 0);
+    CHECK(cudaMemcpy(host, p, BYTES, cudaMemcpyDeviceToHost)); /* WASTE unchanged-read-back */
+  }
+  CHECK(cudaFree(p));
+  free(host);
+}
+
+static void unchanged_read_back(void)
+{
+  read_in_each_step(0);
+}
+
+static void unchanged_read_back_twin(void)
+{
+  read_in_each_step(1);
+}
+
 /* What one device has made, and a border that is still zeros. */
 static void bounce(int change)
 {
@@ -194,6 +218,7 @@ static void same_bytes_on_many_ranks_twin(void)
 const waster content_wasters[] = {
     {"duplicate-transfer", duplicate_transfer, duplicate_transfer_twin, "--hash=on"},
     {"round-trip", round_trip, round_trip_twin, "--hash=on"},
+    {"unchanged-read-back", unchanged_read_back, unchanged_read_back_twin, "--hash=on"},
     {"redundant-read-back", redundant_read_back, redundant_read_back_twin, "--hash=on"},
     {"peer-bounce", peer_bounce, peer_bounce_twin, "--hash=on"},
     {"constant-payload", constant_payload, constant_payload_twin, "--hash=on"},
