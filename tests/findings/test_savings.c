@@ -43,6 +43,7 @@ static const struct expected {
     {"tail_through_the_host", 24, 23},
     {"grown_history", 12, 11},
     {"changed_table", 12, 11},
+    {"changed_large", 24, BY_TIME},
     {"rows_one_by_one", 2, 2 * 255},
     {"hidden_wait", 6, BY_TIME},
     {"hidden_memset", 6, BY_TIME},

@@ -27,7 +27,7 @@ WITH looked AS MATERIALIZED ( -- of its bytes that are no padding
     AND p.event NOT IN (SELECT event FROM given_copy)),
 place AS MATERIALIZED (
   SELECT template, a, min(event) AS first, max(event) AS last FROM looked GROUP BY template, a
-  HAVING sum(known AND NOT equal) >= :min_times),
+  HAVING sum(known AND NOT (hashed AND equal)) >= :min_times),
 other AS MATERIALIZED ( -- whose memory something else than these copies writes, begins or ends
   SELECT DISTINCT p.template, p.a FROM (SELECT 1 FROM place LIMIT 1) CROSS JOIN event_row e
   CROSS JOIN place p ON p.a = e.a AND p.template <> e.template AND e.id BETWEEN p.first AND p.last
@@ -44,19 +44,19 @@ apart AS MATERIALIZED ( -- from the copy that it was compared with; from others 
   SELECT *, n - CASE WHEN hashed THEN lag(n) OVER (PARTITION BY template, a, hashed ORDER BY n)
                      ELSE lag(n) OVER (PARTITION BY template, a ORDER BY n) END AS steps
   FROM nth WHERE known IS NOT NULL),
-judged AS MATERIALIZED ( -- likely: all that were compared with the very one before, some of the first quarter and some of the last
-  SELECT template, a, sum(NOT known AND steps = 1) = 0 AND sum(known AND hashed) > 1 AS likely,
+judged AS MATERIALIZED ( -- likely: all that were compared with the very one before; equal pieces are not all of a copy
+  SELECT template, a, sum(NOT known AND steps = 1) = 0 AS always, sum(known AND hashed AND NOT equal) > 1 AS likely,
          min(quarter) = 1 AND max(quarter) = 4 AS throughout,
-         avg(CASE WHEN known AND NOT equal AND steps = 1 THEN share END) AS share,
-         avg(CASE WHEN known AND NOT equal AND steps = 1 THEN changed END) AS changed
+         ifnull(avg(CASE WHEN known AND NOT equal AND steps = 1 THEN share END), avg(CASE WHEN known AND NOT equal THEN share END)) AS share,
+         ifnull(avg(CASE WHEN known AND NOT equal AND steps = 1 THEN changed END), avg(CASE WHEN known AND NOT equal THEN changed END)) AS changed
   FROM apart WHERE known OR steps = 1 GROUP BY template, a
-  HAVING sum(known AND NOT equal) >= :min_times AND sum(known) * 4 >= count(*) * 3),
+  HAVING sum(known AND NOT (hashed AND equal)) >= :min_times AND sum(known AND NOT equal) > 0 AND sum(known) * 4 >= count(*) * 3),
 resent AS (
-  SELECT n.event, n.template, n.duration, n.bytes, j.likely, max(ifnull(n.share, 0), ifnull(j.share, 0)) AS share,
-         CASE WHEN ifnull(n.share, 0) > ifnull(j.share, 0) THEN n.changed ELSE ifnull(j.changed, 1) END AS changed
+  SELECT n.event, n.template, n.duration, n.bytes, j.always AND j.likely AS likely, CASE WHEN n.equal OR ifnull(n.share, 0) < j.share THEN j.share ELSE n.share END AS share,
+         CASE WHEN n.equal OR ifnull(n.share, 0) < j.share THEN j.changed ELSE n.changed END AS changed
   FROM nth n CROSS JOIN judged j ON j.template = n.template AND j.a = n.a LEFT JOIN apart s ON s.event = n.event
-  WHERE CASE WHEN n.known IS NOT NULL AND (n.known OR s.steps = 1) THEN n.known AND NOT n.equal
-             ELSE j.likely AND j.throughout AND n.n > 1 END)
+  WHERE CASE WHEN n.known IS NOT NULL AND (n.known OR s.steps = 1) THEN n.known AND NOT (n.hashed AND n.equal)
+             ELSE j.always AND j.throughout AND n.n > 1 END)
 SELECT p.event, p.template, CAST(p.bytes * p.share AS INTEGER) AS bytes, CASE WHEN NOT p.likely THEN 'possible' END AS certainty,
        CAST(max(p.duration, p.bytes / :link) * p.share AS INTEGER) AS cost_ns,
        CAST(max(p.share * (CASE WHEN t.flags & $ASYNC AND t.src_mem <> $PAGEABLE -- the host waits for none of it

@@ -62,21 +62,32 @@ void grown_history(int fixed, int times)
 }
 
 /* A table of which in each round some entries change; fixed, these are copied. */
-void changed_table(int fixed, int times)
+static void change_table(int bytes, int fixed, int times)
 {
-  char *host = pageable_memory(BYTES, 0), *p = (char *)used_memory(BYTES);
-  CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+  char *host = pageable_memory(bytes, 0), *p = (char *)used_memory(bytes);
+  CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
   begin_part();
   for (int i = 0; i < times; i++) {
     for (int k = 0; k < ENTRIES; k++) {
-      size_t at = (size_t)(i * 7919 + k * (BYTES / 3) + k * 91) * ENTRY % BYTES;
+      size_t at = (size_t)(i * 7919 + k * (bytes / 3) + k * 91) * ENTRY % bytes;
       host[at]++;
       if (fixed) CHECK(cudaMemcpy(p + at, host + at, ENTRY, cudaMemcpyHostToDevice));
     }
-    if (!fixed) CHECK(cudaMemcpy(p, host, BYTES, cudaMemcpyHostToDevice));
+    if (!fixed) CHECK(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice));
     launch(NULL, (float *)(void *)p, 64);
   }
   end_part();
   CHECK(cudaFree(p));
   free(host);
+}
+
+void changed_table(int fixed, int times)
+{
+  change_table(BYTES, fixed, times);
+}
+
+/* Of which pieces are looked at. */
+void changed_large(int fixed, int times)
+{
+  change_table(8 * BYTES, fixed, times);
 }
