@@ -43,7 +43,7 @@
   X(HANDLE_FAMILY, handle_family, true, id, object, again)                                                       \
   X(GROWN, grown, false, event, alloc, free, template, bytes)                                      \
   X(COMBINED_READ, combined_read, false, event, template, duration, bytes)                                        \
-  X(BRIEF_RESULT, brief_result, false, event, next, host_ns, template, duration, bytes)                           \
+  X(BRIEF_RESULT, brief_result, false, event, next, host_ns, template, duration, bytes, wait, wait_ns)                           \
   X(DEVICE_TURN, device_turn, false, event, next, template, duration)                                            \
   X(WHOLE_COPY, whole_copy, false, event, to_alloc, from_alloc, copied_out, template, duration, bytes)           \
   N(COPIED_ONCE, copied_once, 2, alloc, free, copy, template, alloc_ns, free_ns, bytes, copied)                   \

@@ -20,12 +20,25 @@ static weir_status take_result(wr_fact_tables *tables, wr_step_state *h, const w
   bool same =
       h->results >> at & 1 && r->address == c->a && r->bytes == c->bytes && r->template == t->id;
   if (same && own < (int64_t)(r->bytes / READ)) {
-    const int64_t v[] = {r->event, c->id, own, r->template, r->duration, (int64_t)r->bytes};
+    const int64_t v[] = {r->event,          c->id,   own,       r->template, r->duration,
+                         (int64_t)r->bytes, r->wait, r->wait_ns};
     st = wr_fact_add(tables, WR_FACT_BRIEF_RESULT, v);
   }
-  *r = (wr_result){c->a, c->bytes, c->id, t->id, c->duration, h->own};
+  *r = (wr_result){c->a, c->bytes, c->id, t->id, c->duration, h->own, 0, 0};
   h->results |= 1U << at;
+  h->unwaited = t->flags & WEIR_EVF_IMPLICIT_SYNC ? 0 : at + 1;
   return st;
+}
+
+/* The wait right after a copy to the host is as much longer as the copy takes. */
+static void wait_result(wr_step_state *h, const wr_common *t, const wr_fact_call *c)
+{
+  bool waits = t->kind == WEIR_EV_SYNC && t->asked && t->copy != WEIR_SYNC_STREAM_WAIT;
+  if (waits && h->unwaited) {
+    wr_result *r = &h->result[h->unwaited - 1];
+    r->wait = c->id, r->wait_ns = c->duration;
+  }
+  h->unwaited = 0;
 }
 
 /* The memory is the source of a copy: what was brought there is used. */
@@ -162,6 +175,7 @@ weir_status wr_step_see(wr_fact_tables *tables, wr_step_state *h, const wr_commo
   if (t->what & WR_SETS_DEVICE) return take_device(tables, h, t, c);
   weir_status st = end_turns(tables, h, c);
   if (!st && t->what & WR_ORDERS) st = see_scalar(tables, h, t, c);
+  if (h->unwaited && t->what & WR_ORDERS) wait_result(h, t, c);
   bool moves = t->what & WR_IS_MOVE && !(t->what & WR_CAPTURED);
   if (!moves || t->kind != WEIR_EV_COPY || !(t->what & WR_SUCCEEDED)) return st;
   if (t->what & WR_FROM_HOST) use_result(h, c);

@@ -15,7 +15,8 @@ enum {
 typedef struct wr_result { /* copy to the host */
   uint64_t address, bytes;
   int64_t event, template, duration;
-  int64_t own; /* as `own` of the thread, when it was made */
+  int64_t own;           /* as `own` of the thread, when it was made */
+  int64_t wait, wait_ns; /* of one that does not wait, the wait right after it; 0: none */
 } wr_result;
 
 /* A few bytes that came to the host, and what came before it since the one before. */
@@ -34,6 +35,7 @@ typedef struct wr_step_state {
   int64_t own, until;                /* ns so far between calls; end of the last call */
   wr_result result[WR_RESULTS];      /* by a hash of their addresses */
   unsigned results;                  /* which of them there are, a bit for each */
+  unsigned unwaited;                 /* the last of them, from 1, with nothing after it; 0: none */
   int64_t set, set_template, set_ns; /* the last call, where it set the device; 0: it did not */
   uint64_t device, device_before;    /* 1 more than is set, and was before `set`; 0: unknown */
   wr_scalar scalar;                  /* the last of the thread's */

@@ -70,6 +70,7 @@ static const struct expected {
     {"number_in_each_step", 40, 39},
     {"device_ping_pong", 12, 12 * 33 - 1},
     {"array_for_a_scalar", 20, BY_TIME},
+    {"results_each_step", 40, BY_TIME},
     {"resized_allocation", 20, 19},
 };
 

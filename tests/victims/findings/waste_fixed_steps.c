@@ -81,6 +81,28 @@ void array_for_a_scalar(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
+/* All results are copied, asynchronously and with a wait, in each step or in each twentieth: those that the host reads. */
+void results_each_step(int fixed, int times)
+{
+  float *p = used_memory(BYTES), *host = (float *)(void *)pinned_memory(BYTES);
+  cudaStream_t s;
+  double sum = 0;
+  CHECK(cudaStreamCreate(&s));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    launch(s, p, 64);
+    if (!fixed || i % 20 == 0) CHECK(cudaMemcpyAsync(host, p, BYTES, cudaMemcpyDeviceToHost, s));
+    CHECK(cudaStreamSynchronize(s));
+    for (size_t k = 0; i % 20 == 0 && k < BYTES / sizeof(float); k++)
+      sum += host[k];
+    if (sum < 0) break;
+  }
+  end_part();
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
 /* It is asked in each step, or in each tenth, how far it has come. */
 void number_in_each_step(int fixed, int times)
 {
