@@ -8,6 +8,7 @@
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 #include "reports/findings/block_facts.h"
+#include "reports/findings/chunk_facts.h"
 #include "reports/findings/handle_facts.h"
 #include "reports/findings/hash_facts.h"
 #include "reports/findings/move_facts.h"
@@ -38,6 +39,7 @@ typedef struct thread_state {
   wr_thread_state calls;
   wr_storm_state storm;
   wr_step_state step;
+  wr_chunk_state chunk;
   wr_poll_state poll;
 } thread_state;
 
@@ -359,6 +361,7 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   thread_state *h = t->of_thread;
   if (p->hashes.hash.count && t->what & WR_SUCCEEDED)
     st = wr_hash_take(&p->hashes, t->of_process, t, c);
+  if (!st && t->what & WR_ORDERS) st = wr_chunk_take(&p->f->tables, &h->chunk, t, c);
   if (!st && t->what & WR_STEPS) st = wr_step_take(&p->f->tables, &h->step, t, c);
   if (t->what & WR_POLLS_ON) wr_poll_see(&h->poll, t, c);
   if (!st && t->what & WR_PAUSED) st = wr_poll_end(&p->f->tables, &h->poll, t, c);

@@ -51,6 +51,8 @@ static const struct expected {
     {"wait_each_step", 12, 11},
     {"wait_between", 12, BY_TIME},
     {"devices_in_turn", 12, BY_TIME},
+    {"chunks_in_turn", 12, BY_TIME},
+    {"chunks_of_pageable", 12, BY_TIME},
     {"polled_with_pauses", 64, BY_TIME},
     {"redundant_wait", 100, 99},
     {"repeated_allocation", 12, 11 * 8},

@@ -158,3 +158,73 @@ void default_between(int fixed, int times)
   CHECK(cudaFreeHost(from));
   CHECK(cudaFreeHost(to));
 }
+
+/* Chunks go to the device, are worked on, and come back, one after the other, or three at a time. */
+void chunks_in_turn(int fixed, int times)
+{
+  enum { STREAMS = 3 };
+  char *from = pinned_memory((size_t)times * PART), *to = pinned_memory((size_t)times * PART),
+       *p[STREAMS];
+  cudaStream_t s[STREAMS];
+  for (int k = 0; k < STREAMS; k++) {
+    p[k] = device_memory((size_t)2 * PART);
+    CHECK(cudaStreamCreateWithFlags(&s[k], cudaStreamNonBlocking));
+  }
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    size_t at = (size_t)i * PART;
+    int k = fixed ? i % STREAMS : 0;
+    cudaStream_t own = fixed ? s[k] : NULL;
+    if (fixed)
+      CHECK(cudaMemcpyAsync(p[k], from + at, PART, cudaMemcpyHostToDevice, own));
+    else
+      CHECK(cudaMemcpy(p[k], from + at, PART, cudaMemcpyHostToDevice));
+    launch(own, (float *)(void *)p[k], 64);
+    CHECK(cudaMemcpyAsync(p[k] + PART, p[k], PART, cudaMemcpyDeviceToDevice, own));
+    if (fixed)
+      CHECK(cudaMemcpyAsync(to + at, p[k] + PART, PART, cudaMemcpyDeviceToHost, own));
+    else
+      CHECK(cudaMemcpy(to + at, p[k] + PART, PART, cudaMemcpyDeviceToHost));
+  }
+  end_part();
+  for (int k = 0; k < STREAMS; k++) {
+    CHECK(cudaStreamDestroy(s[k]));
+    CHECK(cudaFree(p[k]));
+  }
+  CHECK(cudaFreeHost(from));
+  CHECK(cudaFreeHost(to));
+}
+
+/* A chunk is uploaded and worked on. */
+static void work_on_chunk(char *p, const char *from, cudaStream_t s)
+{
+  CHECK(cudaMemcpyAsync(p, from, PART, cudaMemcpyHostToDevice, s));
+  launch(s, (float *)(void *)p, 64);
+  CHECK(cudaMemcpyAsync(p + PART, p, PART, cudaMemcpyDeviceToDevice, s));
+}
+
+/* The same of pageable memory: the next chunk is uploaded before the results of the last are fetched. */
+void chunks_of_pageable(int fixed, int times)
+{
+  char *from = pageable_memory((size_t)times * PART, 0),
+       *to = pageable_memory((size_t)times * PART, 0), *p[2];
+  cudaStream_t s[2];
+  for (int k = 0; k < 2; k++) {
+    p[k] = device_memory((size_t)2 * PART);
+    CHECK(cudaStreamCreateWithFlags(&s[k], cudaStreamNonBlocking));
+  }
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    int k = fixed ? i % 2 : 0;
+    if (!fixed || !i) work_on_chunk(p[k], from + (size_t)i * PART, s[k]);
+    if (fixed && i + 1 < times) work_on_chunk(p[1 - k], from + (size_t)(i + 1) * PART, s[1 - k]);
+    CHECK(cudaMemcpyAsync(to + (size_t)i * PART, p[k] + PART, PART, cudaMemcpyDeviceToHost, s[k]));
+  }
+  end_part();
+  for (int k = 0; k < 2; k++) {
+    CHECK(cudaStreamDestroy(s[k]));
+    CHECK(cudaFree(p[k]));
+  }
+  free(from);
+  free(to);
+}

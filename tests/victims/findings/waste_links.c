@@ -279,6 +279,72 @@ static void streams_serialised_by_events_twin(void)
   copy_in_two_streams(THE_HOST);
 }
 
+/* ---- chunks-in-turn -------------------------------------------------------------------------- */
+
+enum { CHUNKS = 16, STREAMS = 3 };
+
+/* What a chunk of the host's is, when it is uploaded. */
+enum chunk { THERE_BEFORE, WRITTEN_NOW, THE_LAST_RESULT };
+
+/* Chunks go to the device, and their results back, in one stream. */
+static void work_on_chunks(enum chunk chunk)
+{
+  char *from = pinned_memory((size_t)CHUNKS * BYTES), *to = pinned_memory((size_t)CHUNKS * BYTES);
+  char *p = device_memory(BYTES);
+  set_link("h2d:1G,d2h:1G");
+  for (int i = 0; i < CHUNKS; i++) {
+    char *source = from + (size_t)i * BYTES;
+    for (int k = 0; chunk == WRITTEN_NOW && k < BYTES; k++)
+      ((volatile char *)source)[k] = (char)(i * k);
+    if (chunk == THE_LAST_RESULT && i) source = to + (size_t)(i - 1) * BYTES;
+    CHECK(cudaMemcpy(p, source, BYTES, cudaMemcpyHostToDevice)); /* WASTE chunks-in-turn */
+    launch(NULL, (float *)(void *)p, 64);
+    CHECK(cudaMemcpy(to + (size_t)i * BYTES, p, BYTES, cudaMemcpyDeviceToHost));
+  }
+  CHECK(cudaFree(p));
+  CHECK(cudaFreeHost(from));
+  CHECK(cudaFreeHost(to));
+}
+
+/* The same in three streams. */
+static void work_on_chunks_in_streams(void)
+{
+  char *from = pinned_memory((size_t)CHUNKS * BYTES), *to = pinned_memory((size_t)CHUNKS * BYTES);
+  char *p[STREAMS];
+  cudaStream_t s[STREAMS];
+  for (int k = 0; k < STREAMS; k++) {
+    CHECK(cudaStreamCreateWithFlags(&s[k], cudaStreamNonBlocking));
+    p[k] = device_memory(BYTES);
+  }
+  set_link("h2d:1G,d2h:1G");
+  for (int i = 0; i < CHUNKS; i++) {
+    size_t at = (size_t)i * BYTES;
+    int k = i % STREAMS;
+    CHECK(cudaMemcpyAsync(p[k], from + at, BYTES, cudaMemcpyHostToDevice, s[k]));
+    launch(s[k], (float *)(void *)p[k], 64);
+    CHECK(cudaMemcpyAsync(to + at, p[k], BYTES, cudaMemcpyDeviceToHost, s[k]));
+  }
+  for (int k = 0; k < STREAMS; k++) {
+    CHECK(cudaStreamSynchronize(s[k]));
+    CHECK(cudaStreamDestroy(s[k]));
+    CHECK(cudaFree(p[k]));
+  }
+  CHECK(cudaFreeHost(from));
+  CHECK(cudaFreeHost(to));
+}
+
+static void chunks_in_turn_waste(void)
+{
+  work_on_chunks(THERE_BEFORE);
+}
+
+static void chunks_in_turn_twin(void)
+{
+  work_on_chunks(WRITTEN_NOW);
+  work_on_chunks(THE_LAST_RESULT);
+  work_on_chunks_in_streams();
+}
+
 const waster link_wasters[] = {
     {"slow-link", slow_link, slow_link_twin, NULL},
     {"no-overlap", no_overlap, no_overlap_twin, "--device-times=all"},
@@ -286,6 +352,7 @@ const waster link_wasters[] = {
     {"repeated-upload", repeated_upload, repeated_upload_twin, NULL},
     {"streams-serialised-by-events", streams_serialised_by_events,
      streams_serialised_by_events_twin, "--device-times=all"},
+    {"chunks-in-turn", chunks_in_turn_waste, chunks_in_turn_twin, NULL},
     {"through-the-host", through_the_host, through_the_host_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
