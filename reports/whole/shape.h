@@ -94,6 +94,9 @@ uint64_t wr_shape_hash(uint64_t hash, const wr_shape *shape);
 #define WR_SIGN(type, name) ((__typeof__(((type *)0)->name))-1 < (__typeof__(((type *)0)->name))1)
 #define WR_HEAD(type, member_kind, member_name)                                                    \
   .name = #member_name, .kind = (member_kind), WR_AT(type, member_name), .count = 1
+#define WR_POINTS(type, member_kind, member_name)                                                  \
+  .name = #member_name, .kind = (member_kind), .offset = offsetof(type, member_name),              \
+  .bytes = sizeof(void *), .count = 1
 #define WR_WIDTH(type, member_name) sizeof(((type *)0)->member_name)
 
 #define WR_NUMBER_OF(type, name, ...)                                                              \
@@ -124,7 +127,7 @@ uint64_t wr_shape_hash(uint64_t hash, const wr_shape *shape);
 #define WR_MANY_OF(type, many_)                                                                    \
   .many = offsetof(type, many_) + 1, .many_bytes = WR_WIDTH(type, many_)
 #define WR_LIST_OF(type, name, shape, many)                                                        \
-  WR_HEAD(type, WR_MEMBER_LIST, name), .of = &(shape), WR_MANY_OF(type, many)
+  WR_POINTS(type, WR_MEMBER_LIST, name), .of = &(shape), WR_MANY_OF(type, many)
 
 #define NUMBER(name)              WR_NUMBER_OF(OF, name, .most = 0)
 #define NUMBER_TO(name, greatest) WR_NUMBER_OF(OF, name, .most = (greatest))
@@ -174,7 +177,7 @@ uint64_t wr_shape_hash(uint64_t hash, const wr_shape *shape);
   }
 #define POINTER(name, shape)                                                                       \
   {                                                                                                \
-    WR_HEAD(OF, WR_MEMBER_POINTER, name), .of = &(shape)                                           \
+    WR_POINTS(OF, WR_MEMBER_POINTER, name), .of = &(shape)                                         \
   }
 #define LIST(name, shape, many)                                                                    \
   {                                                                                                \
@@ -209,9 +212,9 @@ uint64_t wr_shape_hash(uint64_t hash, const wr_shape *shape);
   }
 #define ONE_OF(name, root, list, many)                                                             \
   {                                                                                                \
-    WR_HEAD(OF, WR_MEMBER_ONE_OF, name), .root_list = offsetof(root, list),                        \
-                                         .root_count = offsetof(root, many),                       \
-                                         .element = sizeof(*((root *)0)->list)                     \
+    WR_POINTS(OF, WR_MEMBER_ONE_OF, name), .root_list = offsetof(root, list),                      \
+                                           .root_count = offsetof(root, many),                     \
+                                           .element = sizeof(*((root *)0)->list)                   \
   }
 #define SHAPE(type)                                                                                \
   {                                                                                                \
