@@ -2,6 +2,7 @@
 
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options explain trace export output stats python inlines compare run install public deps lost users schedules nvml)
 TOOLS_TESTS     += $(O)/tests/tools/test_prove
+TOOLS_TESTS     += $(O)/tests/tools/test_figures
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,agreement bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
 
@@ -17,6 +18,9 @@ $(O)/tests/tools/test_users: $(CORE_TRACE_WRITER_OBJS)
 $(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/collect/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1
 
 $(O)/tests/tools/test_check $(O)/tests/tools/test_check_ci: | $(addprefix $(O)/examples/,train fixed/train)
+
+# Programs with much to report.
+$(O)/tests/tools/test_figures: | $(O)/tests/findings/waster $(O)/tests/e2e/graph_caller $(O)/tests/victims/nvtx/nests $(O)/examples/train
 
 # Which walks a program and its collector through their system calls.
 $(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o

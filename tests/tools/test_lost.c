@@ -38,7 +38,7 @@ END_TEST
 START_TEST(a_long_import_after_the_end_is_announced_once)
 {
   outcome *o = sh_status(0, "mkdir place; export WEIR_SPOOL_ROOT=$PWD/place WEIR_STACKS=off;"
-                            " $WEIR run --sim -o t.db -- sh -c 'kill -STOP $PPID;"
+                            " $WEIR run --sim --figures=later -o t.db -- sh -c 'kill -STOP $PPID;"
                             " echo $$ >pid; exec $VICTIM repeat 110000' & run=$!;"
                             " until grep -q ') Z ' /proc/$(cat pid)/stat; do sleep 0.01; done"
                             " 2>/dev/null; kill -CONT $run; wait $run");
