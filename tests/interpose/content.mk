@@ -2,7 +2,7 @@
 ifneq ($(XXHASH),)
 CONTENT_TEST := $(O)/tests/interpose/test_content
 
-$(CONTENT_TEST): $(call objs,tests/interpose/test_content.c interpose/content/reading.c)
+$(CONTENT_TEST): $(call objs,tests/interpose/test_content.c interpose/content/reading.c interpose/content/spans.c core/base/clock.c)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -pthread
