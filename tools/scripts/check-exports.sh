@@ -35,6 +35,6 @@ complain libweir-cuda.so "exports more than its entry" "$(exports "$cuda" | grep
 complain libweir-cuda.so "needs more than libc" "$(beyond_libc "$cuda")"
 preload=$build/lib/libweir-preload.so
 complain libweir-preload.so "exports what no hook is for" "$(exports "$preload" |
-  grep -vxE '(cu|cuda|__cuda)[A-Za-z0-9_]+|dlsym|dlvsym|dlopen|dlmopen|dlclose|weir_note|weir_note_engine|InitializeInjectionNvtx(2|Extension)|(f?execve|execl|execle|execlp|execv|execvpe?|posix_spawnp?)|_exit|_Exit|__asan_default_options')"
+  grep -vxE '(cu|cuda|__cuda)[A-Za-z0-9_]+|dlsym|dlvsym|dlopen|dlmopen|dlclose|weir_note|weir_note_engine|InitializeInjectionNvtx(2|Extension)|(f?execve|execl|execle|execlp|execv|execvpe?|posix_spawnp?)|_exit|_Exit|usleep|(clock_)?nanosleep|sched_yield|select|__asan_default_options')"
 complain libweir-preload.so "needs more than libc" "$(beyond_libc "$preload")"
 exit $bad
