@@ -133,9 +133,6 @@ static inline bool keep_op(page_lanes *x, const page_op *op)
     if (op->ns >= x->shortest_ns) x->shortest_ns = op->ns + 1;
     return true;
   }
-  const page_op *before = x->ops ? op - 1 : op;
-  x->disordered |=
-      op->start < before->start || (op->start == before->start && op->event < before->event);
   return ++x->ops < MOST_OPS || drop_short_ops(x);
 }
 
@@ -202,38 +199,62 @@ static int by_start(const void *left, const void *right)
 }
 
 /* Of operations that began at one time the lower event comes first. */
-static void order_events(page_lanes *x)
+static void order_events(page_op *op, size_t count)
 {
-  for (size_t i = 0, end = 0; i < x->ops; i = end) {
-    for (end = i + 1; end < x->ops && x->op[end].start == x->op[i].start;)
+  for (size_t i = 0, end = 0; i < count; i = end) {
+    for (end = i + 1; end < count && op[end].start == op[i].start;)
       end++;
-    if (end - i > 1) qsort(x->op + i, end - i, sizeof(*x->op), by_event);
+    if (end - i > 1) qsort(op + i, end - i, sizeof(*op), by_event);
   }
 }
 
-static void order_starts(page_lanes *x)
+static bool is_in_order(const page_lanes *x, const uint32_t *at, size_t count)
 {
-  if (!x->disordered) return;
-  if (wr_sort_records(x->op, x->ops, sizeof(*x->op), offsetof(page_op, start)))
-    order_events(x);
-  else if (x->ops)
-    qsort(x->op, x->ops, sizeof(*x->op), by_start);
+  for (size_t i = 1; i < count; i++)
+    if (by_start(&x->op[at[i - 1]], &x->op[at[i]]) > 0) return false;
+  return true;
+}
+
+/* Puts the operations of one lane, which are at the places `at`, in order of their starts there. A
+ * thread's are so already, and most streams' too. False: out of memory. */
+static bool order_lane(page_lanes *x, const uint32_t *at, size_t count)
+{
+  if (is_in_order(x, at, count)) return true;
+  page_op *op = malloc(count * sizeof(*op));
+  if (!op) return false;
+  for (size_t i = 0; i < count; i++)
+    op[i] = x->op[at[i]];
+  if (wr_sort_records(op, count, sizeof(*op), offsetof(page_op, start)))
+    order_events(op, count);
+  else
+    qsort(op, count, sizeof(*op), by_start);
+  for (size_t i = 0; i < count; i++)
+    x->op[at[i]] = op[i];
+  free(op);
+  return true;
+}
+
+/* `end`: of each lane and the one after it, zeros; becomes where the places of each lane end. */
+static bool order_lanes(page_lanes *x, size_t *end)
+{
+  for (size_t i = 0; i < x->ops; i++)
+    end[x->op[i].lane + 1]++;
+  for (size_t i = 1; i < x->count; i++)
+    end[i] += end[i - 1];
+  for (size_t i = 0; i < x->ops; i++)
+    x->order[end[x->op[i].lane]++] = (uint32_t)i;
+  for (size_t i = 0, from = 0; i < x->count; from = end[i++])
+    if (!order_lane(x, x->order + from, end[i] - from)) return false;
+  return true;
 }
 
 bool page_ops_sort(page_lanes *x)
 {
-  size_t *next = calloc(x->count + 1, sizeof(*next));
-  bool good = next && drop_short_ops(x);
+  size_t *end = calloc(x->count + 1, sizeof(*end));
+  bool good = end && drop_short_ops(x);
   if (good) x->order = malloc((x->ops + 1) * sizeof(*x->order));
-  good = good && x->order;
-  if (good) order_starts(x);
-  for (size_t i = 0; good && i < x->ops; i++)
-    next[x->op[i].lane + 1]++;
-  for (size_t i = 1; good && i < x->count; i++)
-    next[i] += next[i - 1];
-  for (size_t i = 0; good && i < x->ops; i++)
-    x->order[next[x->op[i].lane]++] = (uint32_t)i;
-  free(next);
+  good = good && x->order && order_lanes(x, end);
+  free(end);
   return good;
 }
 

@@ -41,7 +41,6 @@ typedef struct page_lanes {
   page_op *op; /* owned; as they were added */
   size_t ops, op_capacity;
   uint32_t *order; /* owned; of page_ops_sort() */
-  bool disordered; /* some operation was added after one that began later */
   page_op least;   /* the shortest of those that were kept, when some were lost */
   bool some_lost;
   uint64_t all_ops;
