@@ -6,7 +6,7 @@
 #include "reports/base/sort.h"
 #include "reports/base/util.h"
 
-enum { FEWEST_BINS = 16, FEWEST_SLOTS = 1024 };
+enum { FEWEST_BINS = 16, FEWEST_BUCKETS = 512 };
 
 static int compare_keys(const page_key *a, const page_key *b)
 {
@@ -57,37 +57,34 @@ bool page_cube_renumber(page_cube *c, const uint32_t number[])
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* The slot that has a cell, or would have it. */
-static uint32_t *find_slot(const page_cube *c, uint32_t bin, uint32_t line)
+/* The bucket of a key, or the free one that would be its. */
+static page_bucket *find_bucket(const page_cube *c, uint64_t key)
 {
-  size_t at = (size_t)hash_mix(7, (uint64_t)bin << 32 | line) & c->mask;
-  while (c->slot[at] &&
-         (c->cell[c->slot[at] - 1].line != line || c->cell[c->slot[at] - 1].bin != bin))
+  size_t at = (size_t)hash_mix(7, key) & c->mask;
+  while (c->bucket[at].key && c->bucket[at].key != key)
     at = (at + 1) & c->mask;
-  return &c->slot[at];
+  return &c->bucket[at];
 }
 
-/* Anew. */
-static void fill_slots(page_cube *c)
+static void forget_cells(page_cube *c)
 {
-  if (c->slot) memset(c->slot, 0, (c->mask + 1) * sizeof(*c->slot));
-  for (size_t i = 0; c->slot && i < c->count; i++)
-    *find_slot(c, c->cell[i].bin, c->cell[i].line) = (uint32_t)i + 1;
+  if (c->bucket) memset(c->bucket, 0, (c->mask + 1) * sizeof(*c->bucket));
+  c->buckets = 0;
 }
 
-/* As many slots as are needed for another cell, of which at most half are used. */
-static bool fit_slots(page_cube *c)
+/* As many buckets as are needed for another one, of which at most half are used. */
+static bool fit_buckets(page_cube *c)
 {
-  size_t slots = c->mask ? c->mask + 1 : FEWEST_SLOTS;
-  if (c->mask && 2 * c->count < c->mask) return true;
-  while (slots <= 2 * c->count + 1)
-    slots *= 2;
-  uint32_t *more = c->count < UINT32_MAX / 2 ? malloc(slots * sizeof(*more)) : NULL;
+  page_bucket *old = c->bucket;
+  size_t was = c->mask ? c->mask + 1 : 0, now = was ? 2 * was : FEWEST_BUCKETS;
+  if (2 * c->buckets < was) return true;
+  page_bucket *more = c->count < UINT32_MAX ? calloc(now, sizeof(*more)) : NULL;
   if (!more) return false;
-  free(c->slot);
-  c->slot = more;
-  c->mask = slots - 1;
-  fill_slots(c);
+  c->bucket = more;
+  c->mask = now - 1;
+  for (size_t i = 0; i < was; i++)
+    if (old[i].key) *find_bucket(c, old[i].key) = old[i];
+  free(old);
   return true;
 }
 
@@ -98,23 +95,44 @@ static page_cell *add_cell(page_cube *c, uint32_t bin, uint32_t line)
   return &c->cell[c->count++];
 }
 
-/* That of a slot, where bins do not ascend. */
-static page_cell *cell_of_slot(page_cube *c, uint32_t bin, uint32_t line)
+/* Where the number of a cell is kept, valid until the next call. NULL: out of memory. */
+static uint32_t *number_of(page_cube *c, uint32_t bin, uint32_t line)
 {
-  if (!fit_slots(c)) return NULL;
-  uint32_t *at = find_slot(c, bin, line);
-  if (*at) return &c->cell[*at - 1];
-  page_cell *cell = add_cell(c, bin, line);
-  if (cell) *at = (uint32_t)c->count;
+  uint64_t key = ((uint64_t)line + 1) << 32 | bin / PAGE_BUCKET_BINS;
+  if (!fit_buckets(c)) return NULL;
+  page_bucket *bucket = find_bucket(c, key);
+  c->buckets += !bucket->key;
+  bucket->key = key;
+  return &bucket->cell[bin % PAGE_BUCKET_BINS];
+}
+
+/* The cell that was added before, where bins do not ascend; or a new one. */
+static page_cell *find_cell(page_cube *c, uint32_t bin, uint32_t line)
+{
+  uint32_t *number = number_of(c, bin, line);
+  if (number && *number) return &c->cell[*number - 1];
+  page_cell *cell = number ? add_cell(c, bin, line) : NULL;
+  if (cell) *number = (uint32_t)c->count;
   return cell;
+}
+
+/* From now on bins do not ascend: the cells that are there can be found. False: out of memory. */
+static bool scatter(page_cube *c)
+{
+  for (size_t i = 0; i < c->count; i++) {
+    uint32_t *number = number_of(c, c->cell[i].bin, c->cell[i].line);
+    if (!number) return false;
+    *number = (uint32_t)i + 1;
+  }
+  return c->scattered = true;
 }
 
 static page_cell *place_cell(page_cube *c, uint32_t bin, uint32_t line)
 {
   page_line *x = &c->line[line];
   if (x->cell && x->bin == bin) return &c->cell[x->cell - 1];
-  c->scattered |= c->count && c->cell[c->count - 1].bin > bin;
-  page_cell *cell = c->scattered ? cell_of_slot(c, bin, line) : add_cell(c, bin, line);
+  if (!c->scattered && c->count && c->cell[c->count - 1].bin > bin && !scatter(c)) return NULL;
+  page_cell *cell = c->scattered ? find_cell(c, bin, line) : add_cell(c, bin, line);
   if (!cell) return NULL;
   x->bin = bin;
   x->cell = (uint32_t)(cell - c->cell) + 1;
@@ -126,7 +144,7 @@ static bool fold_bins(page_cube *c)
 {
   size_t all = c->count;
   c->count = 0;
-  fill_slots(c);
+  forget_cells(c);
   for (size_t i = 0; i < c->lines; i++)
     c->line[i].cell = 0;
   for (size_t i = 0; i < all; i++) {
@@ -225,7 +243,7 @@ void page_cube_free(page_cube *c)
 {
   hash_map_free(&c->by_key);
   free(c->line);
-  free(c->slot);
+  free(c->bucket);
   free(c->cell);
   *c = (page_cube){0};
 }

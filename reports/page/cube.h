@@ -60,6 +60,14 @@ typedef struct page_cell {
   uint64_t count, bytes, host_ns, device_ns;
 } page_cell;
 
+/* The cells of some bins of a line that follow one another, which a thread's calls ask for one after
+ * the other. */
+enum { PAGE_BUCKET_BINS = 8 };
+typedef struct page_bucket {
+  uint64_t key;                    /* the line, plus 1, and the bins; 0: free */
+  uint32_t cell[PAGE_BUCKET_BINS]; /* a cell's place, plus 1; 0: there is none */
+} page_bucket;
+
 /* What of its cells a cube writes, in this order. */
 typedef enum page_cube_field {
   PAGE_CELL_BIN,
@@ -84,9 +92,10 @@ typedef struct page_cube {
   size_t lines, line_capacity;
   page_cell *cell; /* owned */
   size_t count, capacity;
-  bool scattered; /* bins did not ascend, so that cells are looked for by their slots: */
-  uint32_t *slot; /* owned: by hash, then on from there: a cell's place, plus 1; 0: free */
-  size_t mask;    /* slots - 1, 0 while there are none */
+  bool scattered;      /* bins did not ascend, so that cells are looked for by their buckets: */
+  page_bucket *bucket; /* owned: by hash of the key, then on from there */
+  size_t buckets;      /* that are used */
+  size_t mask;         /* those there are - 1, 0 while there are none */
 } page_cube;
 
 #define PAGE_NO_LINE UINT32_MAX
