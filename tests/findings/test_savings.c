@@ -53,6 +53,7 @@ static const struct expected {
     {"devices_in_turn", 12, BY_TIME},
     {"chunks_in_turn", 12, BY_TIME},
     {"chunks_of_pageable", 12, BY_TIME},
+    {"host_and_device_in_turn", 40, BY_TIME},
     {"polled_with_pauses", 64, BY_TIME},
     {"redundant_wait", 100, 99},
     {"repeated_allocation", 12, 11 * 8},
@@ -79,7 +80,9 @@ static const struct expected {
 /* What is found by how long copies take, in runs with slow ones. */
 static const struct {
   const char *work, *link;
-} slow[] = {{"serialised_by_events", "h2d:1G,d2h:1G"}, {"default_between", "h2d:1G,d2h:1G,d2d:1G"}};
+} slow[] = {{"serialised_by_events", "h2d:1G,d2h:1G"},
+            {"default_between", "h2d:1G,d2h:1G,d2d:1G"},
+            {"host_and_device_in_turn", "d2d:1G"}};
 
 static const char *link_of(const saving *s)
 {

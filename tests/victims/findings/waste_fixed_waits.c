@@ -37,6 +37,32 @@ void wait_between(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
+/* The host works on each result for about as long as the device on the next one. */
+void host_and_device_in_turn(int fixed, int times)
+{
+  char *p = device_memory((size_t)2 * PART), *host = pinned_memory(PART);
+  cudaEvent_t done[2];
+  for (int k = 0; k < 2; k++)
+    CHECK(cudaEventCreateWithFlags(&done[k], cudaEventDisableTiming));
+  begin_part();
+  for (int i = 0; i <= times; i++) {
+    if (i < times) {
+      CHECK(cudaMemcpyAsync(p + PART, p, PART, cudaMemcpyDeviceToDevice, NULL));
+      CHECK(cudaMemcpyAsync(host + i % 2 * 4096, p, 4096, cudaMemcpyDeviceToHost, NULL));
+      CHECK(cudaEventRecord(done[i % 2], NULL));
+    }
+    if (fixed && !i) continue;
+    if (!fixed && i == times) break;
+    CHECK(cudaEventSynchronize(done[(i - fixed) % 2]));
+    (void)usleep(800);
+  }
+  end_part();
+  for (int k = 0; k < 2; k++)
+    CHECK(cudaEventDestroy(done[k]));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
 /* The host asks after each pause whether the device is done, and looks at what comes back. */
 void polled_with_pauses(int fixed, int times)
 {

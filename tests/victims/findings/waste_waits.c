@@ -311,7 +311,49 @@ static void number_in_each_step_twin(void)
   ask_each_tenth_step();
 }
 
+/* ---- host-and-device-in-turn ------------------------------------------------------------------ */
+
+enum { TURNS = 60, RESULT = 1 << 20, RESULT_US = 400 };
+
+/* The host works on each result: before the next is queued, or while the device works on it. */
+static void take_results(int in_turn)
+{
+  char *p = device_memory(RESULT), *host = pinned_memory((size_t)2 * RESULT);
+  cudaEvent_t done[2];
+  cudaStream_t s;
+  set_link("d2h:3G");
+  CHECK(cudaStreamCreate(&s));
+  for (int k = 0; k < 2; k++)
+    CHECK(cudaEventCreateWithFlags(&done[k], cudaEventDisableTiming));
+  for (int i = 0; i <= TURNS; i++) {
+    if (i < TURNS) {
+      launch(s, (float *)(void *)p, 64 + i);
+      CHECK(cudaMemcpyAsync(host + i % 2 * RESULT, p, RESULT, cudaMemcpyDeviceToHost, s));
+      CHECK(cudaEventRecord(done[i % 2], s));
+    }
+    if (in_turn) CHECK(cudaStreamSynchronize(s)); /* WASTE host-and-device-in-turn */
+    if (!in_turn && i) CHECK(cudaEventSynchronize(done[(i - 1) % 2]));
+    if (in_turn || i) (void)usleep(RESULT_US);
+  }
+  for (int k = 0; k < 2; k++)
+    CHECK(cudaEventDestroy(done[k]));
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
+static void host_and_device_in_turn(void)
+{
+  take_results(1);
+}
+
+static void host_and_device_in_turn_twin(void)
+{
+  take_results(0);
+}
+
 const waster wait_wasters[] = {
+    {"host-and-device-in-turn", host_and_device_in_turn, host_and_device_in_turn_twin, NULL},
     {"premature-wait", premature_wait, premature_wait_twin, NULL},
     {"wait-before-copy", wait_before_copy, wait_before_copy_twin, NULL},
     {"redundant-wait", redundant_wait, redundant_wait_twin, NULL},
