@@ -418,17 +418,20 @@ START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
     oracle_step(&o, i * 50);
   synth_close();
   const char *t = import_synth_spool();
-  synth_change(
-      t, "CREATE TABLE kept AS SELECT * FROM block; CREATE TABLE sums AS SELECT * FROM memory");
+  synth_change(t, "CREATE TABLE earlier_block AS SELECT * FROM block; CREATE TABLE sums AS SELECT "
+                  "* FROM memory");
   ck_assert_int_eq(importer_open(&im, t, &merge), WEIR_OK);
   ck_assert_int_eq(importer_add(im, synth_spool(), false, NULL), WEIR_OK);
   ck_assert_int_eq(importer_finish(im), WEIR_OK);
   importer_close(im);
-  ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM kept WHERE how = 1"), 500);
-  ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM kept WHERE how = 2"), 0);
-  ck_assert_int_eq(synth_number(t, "SELECT count(*) = (SELECT count(*) FROM kept) FROM block"), 1);
+  ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM earlier_block WHERE how = 1"), 500);
+  ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM earlier_block WHERE how = 2"), 0);
   ck_assert_int_eq(
-      synth_number(t, "SELECT count(*) FROM (SELECT * FROM block EXCEPT SELECT * FROM kept)"), 0);
+      synth_number(t, "SELECT count(*) = (SELECT count(*) FROM earlier_block) FROM block"), 1);
+  ck_assert_int_eq(
+      synth_number(t,
+                   "SELECT count(*) FROM (SELECT * FROM block EXCEPT SELECT * FROM earlier_block)"),
+      0);
   ck_assert_int_eq(
       synth_number(t, "SELECT count(*) FROM (SELECT * FROM memory EXCEPT SELECT * FROM sums)"), 0);
 }
