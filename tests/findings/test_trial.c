@@ -20,6 +20,14 @@ static const char *const wastes[] = {
     "graph-made-anew", "redundant-read-back", "through-the-host", "idle-object",
 };
 
+/* How many of a buffer's copies are hashed depends on how long the run takes: where some of its last are,
+ * another rule has them all. */
+static bool is_rule(const char *id, const char *waste)
+{
+  return !strcmp(id, waste) ||
+         (!strcmp(waste, "repeated-upload") && !strcmp(id, "sampled-upload-again"));
+}
+
 /* The line of the source that says "WASTE ID"; 0: none. A statement of several lines is where the
  * compiler says: in one of them. */
 static bool is_near(long line, const char *id)
@@ -54,7 +62,7 @@ START_TEST(a_planted_waste_is_found_in_its_line_with_a_fix)
   {
     const json_t *site = json_object_get(f, "place");
     const char *file = json_string_value(json_object_get(site, "file"));
-    if (strcmp(json_string_value(json_object_get(f, "id")), wastes[_i]) != 0) continue;
+    if (!is_rule(json_string_value(json_object_get(f, "id")), wastes[_i])) continue;
     found |= file && strstr(file, "trial.c") && *json_string_value(json_object_get(f, "fix")) &&
              is_near((long)json_integer_value(json_object_get(site, "line")), wastes[_i]);
   }
