@@ -179,6 +179,7 @@ void order_of_a_table(void)
   stage s[STAGES];
   make_stages(s, STAGES);
   CHECK(cudaMemcpy(s[2].own, &s[0].own, sizeof(s[0].own), cudaMemcpyHostToDevice));
+  CHECK(cudaDeviceSynchronize()); /* cudaMemcpy() may return before the table is there */
   for (int i = 0; i < STEPS; i++) {
     copy_up(&s[0], s[0].own);
     record_done(&s[0]);
