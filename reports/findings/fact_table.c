@@ -23,6 +23,11 @@ typedef struct fact_spec {
   [WR_FACT_##NAME] = {#table, #__VA_ARGS__, COLUMNS_OF(table) - 1, nullable, false},
 static const fact_spec specs[WR_FACTS] = {WR_FACT_MAP(SPEC, NULL_SPEC)};
 
+#define FITS(NAME, table, keyed, ...)                                                              \
+  _Static_assert(sizeof(wr_fact_##table) / sizeof(int64_t) <= WR_PACK_COLUMNS,                     \
+                 "columns of " #table);
+WR_FACT_MAP(FITS, FITS)
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 weir_status wr_fact_open(wr_fact_tables *t)

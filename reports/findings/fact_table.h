@@ -38,7 +38,7 @@
   X(GIVEN_BLOCK, given_block, false, alloc)                                                                      \
   X(GIVEN_COPY, given_copy, false, event)                                                                        \
   X(TEMPLATE_USE, template_use, true, template, calls, small, ns, bytes, most, first, longest)                   \
-  X(STORM, storm, false, event, last, launches, total, span, waited, threads, template, launch_ns)               \
+  X(STORM, storm, false, event, last, launches, total, span, waited, threads, template, launch_ns, whole)        \
   X(HANDLE_PAIR, handle_pair, false, made, ended, family, again, template, made_ns, ended_ns)                    \
   X(HANDLE_FAMILY, handle_family, true, id, object, again)                                                       \
   X(GROWN, grown, false, event, alloc, free, template, bytes)                                      \

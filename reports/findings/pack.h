@@ -10,8 +10,8 @@
 #include "core/base/status.h"
 
 enum {
-  WR_PACK_COLUMNS = 9, /* at most */
-  WR_PACK_BLOCK = 8192 /* bytes, at most, that are read alone */
+  WR_PACK_COLUMNS = 10, /* at most */
+  WR_PACK_BLOCK = 8192  /* bytes, at most, that are read alone */
 };
 
 typedef struct wr_pack_block {

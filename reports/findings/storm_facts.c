@@ -10,13 +10,14 @@
 
 enum { LINK = 25 /* bytes a ns that a copy moves */ };
 
+/* `whole`: the first launch of all `total`. */
 static weir_status add_storm(wr_storm_facts *f, const wr_storm_run *r, uint64_t total, int64_t span,
-                             int waited)
+                             int waited, int64_t whole)
 {
   if (r->launches < WR_LEAST_STORM) return WEIR_OK;
   const int64_t v[] = {r->first, r->last, (int64_t)r->launches, (int64_t)total,
                        span,     waited,  (int64_t)r->threads,  r->template,
-                       r->ns};
+                       r->ns,    whole};
   return wr_fact_add(f->tables, WR_FACT_STORM, v);
 }
 
@@ -29,7 +30,8 @@ static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until
   if (until) span = span > copies ? span - copies : 0;
   for (int i = 0; !st && i < h->runs; i++) {
     const wr_storm_run *r = &h->run[i];
-    st = add_storm(f, r, h->total, span, until ? WR_STORM_WAITED : WR_STORM_NOT_WAITED);
+    st = add_storm(f, r, h->total, span, until ? WR_STORM_WAITED : WR_STORM_NOT_WAITED,
+                   h->run[0].first);
   }
   h->runs = 0;
   h->total = h->moved = 0;
@@ -48,9 +50,9 @@ static weir_status end_apart(wr_storm_facts *f, wr_storm_state *h)
 {
   const wr_storm_run r = h->apart;
   h->apart = (wr_storm_run){0};
-  return r.launches
-             ? add_storm(f, &r, r.launches, h->apart_until - h->apart_from, WR_STORM_EACH_WAITED)
-             : WEIR_OK;
+  return r.launches ? add_storm(f, &r, r.launches, h->apart_until - h->apart_from,
+                                WR_STORM_EACH_WAITED, r.first)
+                    : WEIR_OK;
 }
 
 /* The thread waits for one launch, until then. */

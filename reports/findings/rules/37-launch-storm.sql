@@ -30,13 +30,22 @@ shared AS MATERIALIZED ( -- what kernels write, the host may read without a copy
 often AS (
   SELECT *, count(*) OVER (PARTITION BY thread, stack) AS storms, span > total * :long AS slow,
          sum(span > total * :long) OVER (PARTITION BY thread, stack) * 2 > count(*) OVER (PARTITION BY thread, stack) AS slow_place,
-         CASE WHEN span > total * :long THEN launch_ns ELSE span * launches / total END AS ns FROM brief)
-SELECT event, template, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
-       (CASE WHEN slow OR waited <> 1 THEN launch_ns WHEN worked THEN max(ns - max(worked, launches * :node), 0)
-             WHEN span <= total * :short THEN max(ns - launches * :node, 0) ELSE launch_ns END)
-         * (launches - 1) / launches AS saving_ns,
-       CASE WHEN slow_place THEN 'possible' WHEN slow THEN 'likely'
-            WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
-            THEN 'possible'
-            WHEN waited = 2 AND process IN (SELECT process FROM shared) THEN 'possible' ELSE 'likely' END AS certainty
-FROM often WHERE storms >= :min_storms
+         CASE WHEN span > total * :long THEN launch_ns ELSE span * launches / total END AS ns FROM brief),
+run AS ( -- the launches of one kernel in one storm
+  SELECT whole, event, template, stack, launches - 1 AS count, max(ns, launch_ns) AS cost_ns,
+         (CASE WHEN slow OR waited <> 1 THEN launch_ns WHEN worked THEN max(ns - max(worked, launches * :node), 0)
+               WHEN span <= total * :short THEN max(ns - launches * :node, 0) ELSE launch_ns END)
+           * (launches - 1) / launches AS saving_ns,
+         CASE WHEN slow_place THEN 'possible' WHEN slow THEN 'likely'
+              WHEN span > total * :short AND worked > launches * :short AND (ns - worked) * 100 < ns * :idle
+              THEN 'possible'
+              WHEN waited = 2 AND process IN (SELECT process FROM shared) THEN 'possible' ELSE 'likely' END AS certainty
+  FROM often WHERE storms >= :min_storms),
+ranked AS ( -- a loop over several kernels is one storm: its place is that of the kernel that is launched most
+  SELECT *, row_number() OVER by_most AS place, lead(event) OVER by_most AS other,
+         sum(count) OVER (PARTITION BY whole) AS all_launches, sum(cost_ns) OVER (PARTITION BY whole) AS all_cost,
+         sum(saving_ns) OVER (PARTITION BY whole) AS all_saving
+  FROM run WINDOW by_most AS (PARTITION BY whole ORDER BY count DESC, stack))
+SELECT event, template, all_launches AS count, all_cost AS cost_ns, all_saving AS saving_ns, other AS related,
+       0 AS related_saving_ns, certainty
+FROM ranked WHERE place = 1

@@ -10,19 +10,22 @@ static float *some_memory(size_t bytes)
 
 /* ---- launch-storm ---------------------------------------------------------------------------- */
 
-/* A short kernel, so often with nothing between, each time for the next part of the memory. */
+/* A short kernel, so often at two places in turn with nothing between, each time for the next part of the memory. */
 static void launch_often(int at_once)
 {
   float *p = some_memory(4096), host[16];
   int n = 64;
   float *part;
   void *args[] = {&part, &n};
-  const dim3 one = {1, 1, 1}, many = {64, 1, 1};
+  const dim3 one = {1, 1, 1}, many = {64, 1, 1}, more = {128, 1, 1};
   const void *kernel = victim_kernel();
   for (int i = 0; i < STORMS; i++) {
     for (int k = 0; k < LAUNCHES; k++) {
       part = p + k;
-      CHECK(cudaLaunchKernel(kernel, one, many, args, 0, NULL)); /* WASTE launch-storm */
+      if (k % 2)
+        CHECK(cudaLaunchKernel(kernel, one, many, args, 0, NULL)); /* WASTE launch-storm */
+      else
+        CHECK(cudaLaunchKernel(kernel, one, more, args, 0, NULL)); /* WASTE launch-storm */
       if (k % at_once == at_once - 1) CHECK(cudaMemsetAsync(p + 64, 0, 64, NULL));
     }
     CHECK(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
