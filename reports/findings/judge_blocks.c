@@ -69,17 +69,19 @@ static bool is_wanted(wr_case *c, const wr_big_block *b, int64_t percent)
 
 enum { HANDED_OVER = 2 /* launches that are handed a block, from which on all that use it are */ };
 
-/* Of all launches meanwhile it is known what they are handed, and the program does hand the block
- * over to kernels, or never does: they may reach it by a pointer in device memory alone. */
-static bool is_handed_to_none(const wr_big_block *b)
+/* Of all launches meanwhile it is known that they are handed other memory: they may reach the block by
+ * a pointer in device memory alone. A launch that is the only one to be handed it may have put its
+ * address there: then the block has to be large. */
+static bool is_handed_to_none(const wr_big_block *b, int64_t bytes_once)
 {
-  return b->handed != 1 && !b->reached && b->longest.launches == b->longest.strange;
+  bool counts = b->handed != 1 || (int64_t)b->bytes >= bytes_once;
+  return counts && !b->reached && b->longest.launches == b->longest.strange;
 }
 
 /* What an upload filled is to be used, where it ever is. */
 static bool is_to_be_used(const wr_big_block *b)
 {
-  return b->longest.upload && (b->handed || !is_handed_to_none(b));
+  return b->longest.upload && (b->handed || !is_handed_to_none(b, 0));
 }
 
 /* One of the launches meanwhile may use it. Those that are known to be handed other memory may only
@@ -97,12 +99,13 @@ void wr_judge_idle_object(wr_case *c)
   const wr_big_limit limit = wr_idle_object_limit(c);
   int64_t bytes_unsure = wr_case_limit(c, "bytes_unsure"),
           percent_unsure = wr_case_limit(c, "percent_unsure"),
-          operations = wr_case_limit(c, "operations"), level = wr_case_limit(c, "level");
+          bytes_once = wr_case_limit(c, "bytes_once"), operations = wr_case_limit(c, "operations"),
+          level = wr_case_limit(c, "level");
   size_t count = choose(c, &limit, wr_case_limit(c, "most"), big);
   for (size_t i = 0; i < count; i++) {
     const wr_big_block *b = big[i];
     bool unsure = is_unsure(b);
-    bool large = ((int64_t)b->bytes >= bytes_unsure || is_handed_to_none(b)) &&
+    bool large = ((int64_t)b->bytes >= bytes_unsure || is_handed_to_none(b, bytes_once)) &&
                  (double)b->bytes >= (double)b->peak * 0.01 * (double)percent_unsure;
     if (!is_idle(c, b, limit.share) || (int64_t)b->longest.operations < operations) continue;
     if (unsure && (is_to_be_used(b) || !large)) continue;

@@ -43,7 +43,7 @@ typedef enum wr_certainty { WR_CERTAIN, WR_LIKELY, WR_POSSIBLE } wr_certainty;
 typedef enum wr_severity { WR_HIGH, WR_MEDIUM, WR_LOW } wr_severity;
 typedef enum wr_least_when { WR_LEAST_NEVER, WR_LEAST_UNTIMED, WR_LEAST_ALWAYS } wr_least_when;
 
-enum { WR_RULE_THRESHOLDS = 8, WR_RULE_BYTES = 1 << 16 /* of a file, at most */ };
+enum { WR_RULE_THRESHOLDS = 12, WR_RULE_BYTES = 1 << 16 /* of a file, at most */ };
 
 typedef struct wr_threshold {
   char *name; /* ":min_bytes" */

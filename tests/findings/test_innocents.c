@@ -37,6 +37,8 @@ static const struct innocent {
     {"handed-no-more-in-graphs", "premature-wait", "idle-object"},
     {"copied-in-graphs", "premature-wait", NULL},
     {"handed-then-freed", "premature-wait", NULL},
+    {"handed-once", "premature-wait, idle-object", NULL},
+    {"small-handed-once", "premature-wait", NULL},
     {"used-by-table", "premature-wait, idle-object", NULL},
     {"used-by-texture", "premature-wait", NULL},
     {"copied-then-read", "hidden-wait, blocking-copy, premature-wait, constant-payload", NULL},
@@ -112,6 +114,15 @@ START_TEST(what_is_no_waste_is_not_found)
     bool allowed = n->may && strstr(n->may, id) && !strcmp(how, "possible");
     ck_assert_msg(allowed, "%s in %s: %s is %s", n->name, mode, id, how);
   }
+  json_decref(all);
+}
+END_TEST
+
+START_TEST(what_one_launch_was_handed_is_possibly_idle)
+{
+  json_t *all = found_read("handed-once.observe");
+  ck_assert_ptr_nonnull(found_of(all, "idle-object"));
+  ck_assert_str_eq(found_text(found_of(all, "idle-object"), "certainty"), "possible");
   json_decref(all);
 }
 END_TEST
@@ -234,6 +245,7 @@ int main(void)
   TCase *t = tcase_create("none");
   tcase_set_timeout(t, 120);
   tcase_add_unchecked_fixture(t, run_all, leave_scratch);
+  tcase_add_test(t, what_one_launch_was_handed_is_possibly_idle);
   tcase_add_loop_test(t, an_order_that_is_needed_is_not_advised_against, 0, ORDERED);
   tcase_add_loop_test(t, what_is_no_waste_is_not_found, 0, INNOCENTS * MODES);
   tcase_add_test(t, a_copy_behind_work_saves_no_more_than_a_copy_takes);

@@ -7,6 +7,7 @@
 -- threshold: min_bytes 262144 bytes
 -- threshold: percent 10 percent of the device's peak
 -- threshold: bytes_unsure 67108864 bytes, where kernels ran meanwhile
+-- threshold: bytes_once 4194304 bytes, where one launch alone was handed it
 -- threshold: percent_unsure 20 percent of the peak, where kernels ran meanwhile
 -- threshold: share 50 percent of the run
 -- threshold: operations 64 copies, memsets, kernels and graphs of the process meanwhile

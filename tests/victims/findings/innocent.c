@@ -645,6 +645,34 @@ static void handed_then_freed(void)
   hand_no_more(1);
 }
 
+/* One kernel is handed it, once, and others with other memory follow. */
+static void hand_once(size_t bytes)
+{
+  char *state = device_memory(bytes), *p = device_memory(4096);
+  cudaEvent_t event;
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  CHECK(cudaMemset(state, 0, bytes));
+  launch(NULL, as_floats(state), 64);
+  CHECK(cudaDeviceSynchronize());
+  for (int i = 0; i < IDLE_STEPS; i++) {
+    launch(NULL, as_floats(p), 64);
+    end_step(event, p, i);
+  }
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(p));
+  CHECK(cudaFree(state));
+}
+
+static void handed_once(void)
+{
+  hand_once((size_t)8 << 20);
+}
+
+static void small_handed_once(void)
+{
+  hand_once((size_t)2 << 20);
+}
+
 /* From then on its address is in a table alone, which was uploaded after the last launch. */
 static void used_by_table(void)
 {
@@ -775,6 +803,8 @@ const innocent innocents[] = {{"given-by-handle", given_by_handle},
                               {"handed-no-more-in-graphs", handed_no_more_in_graphs},
                               {"copied-in-graphs", copied_in_graphs},
                               {"handed-then-freed", handed_then_freed},
+                              {"handed-once", handed_once},
+                              {"small-handed-once", small_handed_once},
                               {"used-by-table", used_by_table},
                               {"used-by-texture", used_by_texture},
                               {"copied-then-read", copied_then_read},
