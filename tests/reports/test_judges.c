@@ -18,7 +18,7 @@ enum {
   SLOTS = 8,
   STACKS = 6,
   THREADS = 3,
-  MOST_RULES = 64,
+  MOST_RULES = 128,
   SEED = 20270101
 };
 
