@@ -11,6 +11,22 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+/* Capped: no number of a trace and no threshold makes them run over. */
+static inline int64_t wr_sum(int64_t a, int64_t b)
+{
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+static inline int64_t wr_over(int64_t a, int64_t b)
+{
+  return b > 0 ? a / b : 0;
+}
+static inline int64_t wr_times(int64_t a, int64_t b)
+{
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 static inline int64_t wr_least(int64_t a, int64_t b)
 {
   return a < b ? a : b;

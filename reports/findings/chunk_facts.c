@@ -1,6 +1,7 @@
 /* chunk_facts.c: see chunk_facts.h. A round that anything else is in is none. */
 #include "reports/findings/chunk_facts.h"
 #include "core/trace/event.h"
+#include "reports/base/util.h"
 
 enum { HOST_SPEED = 40 /* bytes a ns, that a host writes at most */ };
 
@@ -74,7 +75,7 @@ static weir_status see_upload(wr_fact_tables *tables, wr_chunk_state *x, const w
     x->phase = WR_CHUNK_NONE;
   else if (!within)
     begin_round(x, t, c);
-  x->up_ns += c->duration, x->up_bytes += c->bytes;
+  x->up_ns = wr_sum(x->up_ns, c->duration), x->up_bytes += c->bytes;
   x->locked &= t->src_mem == WEIR_MEM_PINNED;
   return st;
 }
@@ -88,7 +89,7 @@ static void see_fetch(wr_chunk_state *x, const wr_common *t, const wr_fact_call 
   }
   if (!x->back) x->back = c->id;
   x->phase = waits ? WR_CHUNK_FETCHED : WR_CHUNK_FETCHING;
-  x->back_ns += c->duration, x->back_bytes += c->bytes;
+  x->back_ns = wr_sum(x->back_ns, c->duration), x->back_bytes += c->bytes;
   x->locked &= t->mem == WEIR_MEM_PINNED;
   x->result[x->results++ % WR_CHUNK_RESULTS] = (wr_chunk_result){c->a, c->bytes};
 }
@@ -105,7 +106,7 @@ weir_status wr_chunk_take(wr_fact_tables *tables, wr_chunk_state *x, const wr_co
   } else if (is_work(t) && own && x->phase <= WR_CHUNK_LAUNCHED) {
     x->phase = WR_CHUNK_LAUNCHED;
   } else if (is_wait(t) && x->phase >= WR_CHUNK_LAUNCHED) {
-    x->back_ns += c->duration;
+    x->back_ns = wr_sum(x->back_ns, c->duration);
     if (x->phase == WR_CHUNK_FETCHING) x->phase = WR_CHUNK_FETCHED;
   } else {
     x->phase = WR_CHUNK_NONE;

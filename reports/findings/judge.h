@@ -148,22 +148,6 @@ void *wr_case_array(wr_case *c, size_t count, size_t size);
 
 void wr_case_find(wr_case *c, const wr_found *row);
 
-/* Capped: no number of a trace and no threshold makes them run over. */
-static inline int64_t wr_sum(int64_t a, int64_t b)
-{
-  int64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? INT64_MIN : INT64_MAX) : sum;
-}
-static inline int64_t wr_over(int64_t a, int64_t b)
-{
-  return b > 0 ? a / b : 0;
-}
-static inline int64_t wr_times(int64_t a, int64_t b)
-{
-  int64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
 /* ---- the judges, each named as its rule ------------------------------------------------------ */
 
 /* judge_memory.c */

@@ -1,6 +1,7 @@
 /* order_span.c: see order_span.h. Both questions are a pass over the operations of the span. */
 #include "reports/findings/order_span.h"
 #include <stdlib.h>
+#include "reports/base/util.h"
 
 /* The legacy default stream waits for a stream, or that for it. */
 static bool is_legacy_order(const wr_span *s, uint32_t a, uint32_t b)
@@ -153,11 +154,11 @@ static int64_t occupy(engine *e, int64_t ready, int64_t ns)
     gap *g = &e->gap[i];
     int64_t from = g->from > ready ? g->from : ready;
     if (g->until - from < ns || g->until <= from) continue;
-    g->from = from + ns;
+    g->from = wr_sum(from, ns);
     return g->from;
   }
   if (ready > e->free) e->gap[e->gaps++ % GAPS] = (gap){e->free, ready};
-  e->free = (ready > e->free ? ready : e->free) + ns;
+  e->free = wr_sum(ready > e->free ? ready : e->free, ns);
   return e->free;
 }
 
@@ -190,12 +191,12 @@ static void time_work(const wr_span *s, timeline *t, const wr_span_op *p)
   t->stream[p->stream] = end, t->last = latest_ns(t->last, end);
   for (uint32_t k = 0; t->without.legacy && k < p->named; k++)
     t->block[s->named[p->first + k]][p->stream] = end;
-  t->host = p->waits ? latest_ns(t->host, end) : t->host + call_ns(p);
+  t->host = p->waits ? latest_ns(t->host, end) : wr_sum(t->host, call_ns(p));
 }
 
 static void time_host(const wr_span *s, timeline *t, const wr_span_op *p)
 {
-  t->host += call_ns(p);
+  t->host = wr_sum(t->host, call_ns(p));
   if (p->kind == WR_SPAN_HOST_FOR_EVENT) t->host = latest_ns(t->host, t->event[p->slot]);
   if (p->kind == WR_SPAN_HOST_FOR_STREAM)
     t->host = latest_ns(t->host, time_of_stream(s, t, p->stream));
@@ -210,7 +211,7 @@ static void time_operation(const wr_span *s, timeline *t, const wr_span_op *p)
   } else if (p->kind > WR_SPAN_STREAM_WAITS) {
     time_host(s, t, p);
   } else {
-    t->host += call_ns(p);
+    t->host = wr_sum(t->host, call_ns(p));
     int64_t at = time_of_stream(s, t, p->stream);
     if (p->kind == WR_SPAN_RECORD)
       t->event[p->slot] = at;
@@ -228,7 +229,7 @@ int64_t wr_span_time(const wr_span *s, wr_span_without without)
     t->without = without, t->event = events, t->block = blocks;
     for (size_t i = 0; i < s->ops; i++) {
       const wr_span_op *p = &s->op[i];
-      if (i && p->start > ended) t->host += p->start - ended;
+      if (i && p->start > ended) t->host = wr_sum(t->host, p->start - ended);
       ended = p->start + p->ns;
       time_operation(s, t, p);
     }
