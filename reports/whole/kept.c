@@ -89,6 +89,13 @@ bool wr_kept_find_now(const wr_db *db, wr_kept_of *now)
          wr_module_files_hash(db, &now->files);
 }
 
+bool wr_kept_is_in_wal(const wr_db *db)
+{
+  uint32_t change;
+  bool wal = false;
+  return read_header(db, &change, &wal) && wal;
+}
+
 size_t wr_kept_most(const wr_db *db)
 {
   int64_t pages = 0, page_bytes = 0;
@@ -211,4 +218,16 @@ weir_status wr_kept_write(const char *trace, const wr_kept_of *of,
                                       .patience_ms = 200,
                                       .make = write_rows,
                                       .context = &w});
+}
+
+static weir_status change_nothing(void *context, const wr_db *db)
+{
+  (void)context, (void)db;
+  return WEIR_OK;
+}
+
+weir_status wr_kept_leave_wal(const char *trace)
+{
+  return wr_change_trace(&(wr_change){
+      .trace = trace, .longest = WR_KEPT_MOST, .patience_ms = 200, .make = change_nothing});
 }

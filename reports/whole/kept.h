@@ -42,6 +42,11 @@ bool wr_kept_any(const wr_db *db);
 /* Most bytes that are kept of this trace. */
 size_t wr_kept_most(const wr_db *db);
 
+/* A process that was killed while it kept figures leaves the file in WAL mode, of which nothing is
+ * kept: puts it into the mode of a complete trace again. Errors: EIO, somebody else has it. */
+bool wr_kept_is_in_wal(const wr_db *db);
+weir_status wr_kept_leave_wal(const char *trace);
+
 /* Puts rows into a complete trace in place of those that are there; `of`: what wr_kept_find_now()
  * found before they were computed. Errors: those of wr_change_trace(); EIO: the trace was changed
  * since. */

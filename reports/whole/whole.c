@@ -243,6 +243,16 @@ static weir_status compute_rows(const wr_db *db, const wr_findings_settings *set
   return st;
 }
 
+/* A trace that a killed process left in WAL mode is put back into the mode of a complete one first, unless it is in use. */
+static weir_status open_to_keep(wr_input *in, const char *trace)
+{
+  weir_status st = wr_input_open(in, trace);
+  if (st || in->folder || !wr_kept_is_in_wal(&in->db)) return st;
+  wr_input_close(in);
+  (void)wr_kept_leave_wal(trace);
+  return wr_input_open(in, trace);
+}
+
 weir_status wr_whole_keep(const char *trace, const wr_findings_settings *settings)
 {
   wr_input in;
@@ -253,7 +263,7 @@ weir_status wr_whole_keep(const char *trace, const wr_findings_settings *setting
                                     .stop = settings->stop,
                                     .progress = settings->progress,
                                     .progress_context = settings->progress_context};
-  weir_status st = wr_input_open(&in, trace);
+  weir_status st = open_to_keep(&in, trace);
   if (st) return st;
   bool may = !in.folder && may_keep(&in.db, &of);
   if (may) st = compute_rows(&in.db, &all, rows);

@@ -478,6 +478,17 @@ START_TEST(who_is_killed_leaves_a_trace_that_can_be_read)
 }
 END_TEST
 
+/* As somebody leaves it who is killed before the WAL is folded in. */
+START_TEST(of_a_trace_that_was_left_in_wal_mode_figures_are_kept)
+{
+  const char *t = random_trace(5, 300);
+  synth_change(t, "PRAGMA journal_mode = WAL");
+  keep_figures(t);
+  ck_assert_int_eq(rows_of(t), WR_KEPTS);
+  expect_same(t);
+}
+END_TEST
+
 START_TEST(of_a_trace_without_events_or_that_is_not_complete_nothing_is_kept)
 {
   synth_open(synth_dir());
@@ -761,6 +772,7 @@ int main(void)
   tcase_add_test(t, who_is_stopped_or_has_no_room_leaves_the_trace_as_it_was);
   tcase_add_test(t, a_reader_keeps_the_trace_that_it_has);
   tcase_add_test(t, who_is_killed_leaves_a_trace_that_can_be_read);
+  tcase_add_test(t, of_a_trace_that_was_left_in_wal_mode_figures_are_kept);
   tcase_add_test(t, of_a_trace_without_events_or_that_is_not_complete_nothing_is_kept);
   tcase_add_test(t, each_member_of_a_struct_is_in_its_shape);
   tcase_add_test(t, numbers_come_back_within_their_bounds);
