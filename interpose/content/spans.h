@@ -8,7 +8,7 @@
  *
  * A copy is *known* if most of it need not be sent. Where many are, some are enough to show that it
  * goes on so: the site may *rest* for a fifth of the time since the first of them, and then two
- * copies in a row tell how much changes from one to the next.
+ * copies in a row show how much changes from one to the next.
  *
  * The last copy of each site and destination has a place in a table, maybe instead of another's,
  * which is then compared with none. No lock: a place that another thread is at is left alone. */
@@ -43,7 +43,7 @@ static inline unsigned spans_count(const content_spans *s)
   return (unsigned)((s->bytes + (UINT64_C(1) << s->shift) - 1) >> s->shift);
 }
 
-/* The bytes that were read are those from `from` on: behind all that were read so far. */
+/* The bytes that were read are those from `from` on: after all that were read so far. */
 void spans_end_with(content_spans *s, const unsigned char *read, uint64_t from, uint64_t bytes);
 
 typedef struct spans_verdict {

@@ -7,7 +7,7 @@
  *   not count, so a row is used only where the file is in none;
  * - the files that names come from are as they were: the path, size and time of change of each
  *   module's and of what may have its debug information are hashed (`files`);
- * - the bytes are those that were written (`sum`), and what they say can be (shape.h).
+ * - the bytes are those that were written (`sum`), and the values in them are possible (shape.h).
  * Otherwise it is as if it was not there. */
 #ifndef WEIR_REPORTS_WHOLE_KEPT_H
 #define WEIR_REPORTS_WHOLE_KEPT_H
@@ -20,13 +20,13 @@ enum { WR_KEPT_MODEL, WR_KEPT_FINDINGS, WR_KEPTS };
 /* Most bytes of a row; of a small trace fewer (wr_kept_most()). */
 enum { WR_KEPT_MOST = 8 << 20, WR_KEPT_LEAST_MOST = 1 << 18, WR_KEPT_SHARE = 8 };
 
-/* What a row holds beside its bytes. */
+/* What a row holds next to its bytes. */
 typedef struct wr_kept_of {
   uint64_t stamp, files;
   uint32_t change;
 } wr_kept_of;
 
-/* What it has to be now. False: the trace is none that has rows, or cannot tell. */
+/* What it has to be now. False: the trace is none that has rows, or its header cannot be read. */
 bool wr_kept_find_now(const wr_db *db, wr_kept_of *now);
 
 /* Fills *root, whose shape it is, from a row; what `root` has that is no part of the shape is set. False:
