@@ -90,6 +90,16 @@ static void sigkill(measured *m, const row *r)
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
+/* On one processor; `figures`: "now", it computes what reports show, or "later". */
+static bool run_import(const char *figures, const char *folder, const char *trace, double *wall)
+{
+  const char *weir = bench_text("%s/bin/weir", bench_build),
+             *option = bench_text("--figures=%s", figures);
+  const char *const argv[] = {"taskset", "-c",   "0",  weir,  "import", "--force",
+                              option,    folder, "-o", trace, NULL};
+  return bench_run(NULL, wall, NULL, argv);
+}
+
 static void import(measured *m, const row *r)
 {
   (void)r;
@@ -100,29 +110,15 @@ static void import(measured *m, const row *r)
     bench_give_up(m, "the spools could not be written");
     return;
   }
-  const char *const argv[] = {"taskset", "-c",      "0",    bench_text("%s/bin/weir", bench_build),
-                              "import",  "--force", folder, "-o",
-                              trace,     NULL};
   for (int i = 0; i < 3; i++) {
-    if (!bench_run(NULL, &wall[i], NULL, argv)) {
+    if (!run_import("now", folder, trace, &wall[i])) {
       bench_give_up(m, "weir import failed");
       return;
     }
     rates[i] = 2.0 * SIZED_EVENTS / bench_cpu_seconds; /* one core's time */
   }
   m->value = bench_median(rates, 3);
-  const char *const later[] = {"taskset",
-                               "-c",
-                               "0",
-                               bench_text("%s/bin/weir", bench_build),
-                               "import",
-                               "--force",
-                               "--figures=later",
-                               folder,
-                               "-o",
-                               trace,
-                               NULL};
-  if (!bench_run(NULL, NULL, NULL, later)) {
+  if (!run_import("later", folder, trace, NULL)) {
     bench_give_up(m, "weir import failed");
     return;
   }
