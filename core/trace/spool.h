@@ -22,6 +22,10 @@
  * processes that are gone. Chunks are had only while the difference stays below the limit. A header
  * is had even then: a process without one could not count what it dropped.
  *
+ * Steering. A few words of the header are the collector's to write, by pwrite, while the program
+ * runs: what is recorded, and whether stacks are to be written anew (spool_steering). The program
+ * reads them at each call, and writes the first itself where it watches for the begin of a window.
+ *
  * Everything a reader gets from a file is hostile until checked: the reader side uses pread only,
  * bounds every length, and reports a damaged chunk and skips it. */
 #ifndef WEIR_TRACE_SPOOL_H
@@ -39,7 +43,7 @@
 #include "core/trace/spool_request.h"
 
 #define WEIR_SPOOL_MAGIC      "WEIRSPL\1"
-#define WEIR_SPOOL_VERSION    2u
+#define WEIR_SPOOL_VERSION    3u
 #define WEIR_SPOOL_DIRECTORY  16384u                   /* where the directory begins */
 #define WEIR_SPOOL_HEADER     262144u                  /* bytes before the first chunk */
 #define WEIR_SPOOL_BLOCKS     20480u                   /* of these reserved in every spool */
@@ -77,6 +81,19 @@ typedef struct chunk_entry {
 } chunk_entry;
 
 enum { WEIR_SPOOL_ANNOUNCED = 960 };
+
+/* What a program records. A number that is none of these, of a damaged file, is taken for the
+ * first. */
+typedef enum spool_recording {
+  WEIR_RECORD_ALL = 0,
+  WEIR_RECORD_MEMORY = 1 /* what the live set needs; other calls are counted */
+} spool_recording;
+
+/* Words that are read at every call. */
+typedef struct spool_steering {
+  _Atomic uint32_t recording;   /* spool_recording */
+  _Atomic uint32_t stacks_anew; /* changes when each thread's stacks are to be written once more */
+} spool_steering;
 
 /* The file WEIR_SPOOL_BUDGET: what the programs of a folder share. `taken` and `returned` are
  * bytes; their difference is what the folder's spools take up. */
@@ -139,6 +156,9 @@ typedef struct spool_header {
   _Atomic uint64_t dropped_extended; /* stacks, modules, names not recorded: tried again later */
   _Atomic uint64_t taken;            /* bytes reserved, ever */
   _Atomic uint64_t returned;         /* of these given back to the system, by the reader */
+  spool_steering steering;
+  _Atomic uint64_t unrecorded;       /* calls that were seen and counted, and not recorded */
+  _Atomic uint64_t unrecorded_spans; /* times that the program began not to record all calls */
   char unknown_name[64];             /* the first of them */
   char exe[1024];                    /* /proc/self/exe, NUL-terminated, cut */
   char cmdline[4096]; /* arguments, each NUL-terminated, cut; cmdline_bytes of them */
@@ -211,6 +231,7 @@ typedef struct spool_options {
   uint32_t mode;
   uint32_t api_count;
   uint64_t api_hash;
+  spool_recording recording; /* what the program begins with */
   bool alone;   /* nobody else writes in the folder: no budget is shared, no file of it made */
   bool redact;  /* of the command line only the first word is kept */
   bool chunk;   /* an event follows: the first chunk is made with the header, where there is room */
@@ -225,6 +246,15 @@ weir_status spool_open(const spool_options *options);
 
 /* The mapped header of this process's spool, NULL while there is none. */
 spool_header *spool_current(void);
+
+/* The words that steer this process, never NULL: its spool's; while there is none, some of its own.
+ * A forked child's begin as its parent's were. */
+extern _Atomic(spool_steering *) spool_steering_words;
+
+static inline spool_steering *spool_steering_now(void)
+{
+  return atomic_load_explicit(&spool_steering_words, memory_order_acquire);
+}
 
 /* Goes up with every spool_open() and spool_after_fork(); what was made under another
  * epoch (a writer, a recorded module map) is stale. Never 0 once a spool was opened. */
@@ -339,6 +369,12 @@ weir_status spool_reader_positions(spool_reader *r,
 
 /* Before the first drain: what comes before this position of a thread is not delivered. */
 weir_status spool_reader_resume(spool_reader *r, uint32_t thread, uint64_t position);
+
+/* Sets what the program records from its next calls on; asks it to write the stack of each call once
+ * more, under a new number, before it uses it. Nothing happens by a reader that is not live. Errors:
+ * EIO. */
+weir_status spool_reader_steer(spool_reader *r, spool_recording recording);
+weir_status spool_reader_renew_stacks(spool_reader *r);
 
 /* The writer is gone and the file is about to be removed: what it still has of the budget. That
  * goes back by spool_reader_repay(), for all spools of a folder that ended in one call. */

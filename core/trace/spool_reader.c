@@ -656,6 +656,31 @@ static void add_number(int fd, size_t offset, uint64_t more)
   (void)!pwrite(fd, &value, sizeof value, (off_t)offset);
 }
 
+static weir_status write_header_word(spool_reader *r, size_t offset, uint32_t value)
+{
+  ssize_t n;
+  if (!r->live) return WEIR_OK;
+  while ((n = pwrite(r->fd, &value, sizeof value, (off_t)offset)) < 0 && errno == EINTR)
+    continue;
+  if (n == (ssize_t)sizeof value) return WEIR_OK;
+  return weir_fail_errno(WEIR_EIO, n < 0 ? errno : EIO, "cannot write to %s", r->path);
+}
+
+weir_status spool_reader_steer(spool_reader *r, spool_recording recording)
+{
+  return write_header_word(r, offsetof(spool_header, steering.recording), recording);
+}
+
+/* The program compares the number with the one that it saw last, so any other will do. */
+weir_status spool_reader_renew_stacks(spool_reader *r)
+{
+  const size_t at = offsetof(spool_header, steering.stacks_anew);
+  uint32_t value = 0;
+  if (read_at(r, &value, sizeof value, at) < sizeof value)
+    return weir_fail(WEIR_EIO, "cannot read the header of %s", r->path);
+  return write_header_word(r, at, value + 1);
+}
+
 /* Nobody but the one live reader of a folder writes these numbers. */
 void spool_reader_repay(spool_reader *r, uint64_t bytes)
 {

@@ -91,6 +91,9 @@ static FORK_STATE struct {
 
 FORK_STATE _Atomic uint32_t spool_epoch; /* see spool_fork_epoch() */
 
+static spool_steering own_steering; /* while there is no spool */
+_Atomic(spool_steering *) spool_steering_words = &own_steering;
+
 /* The chunks of this image's spool. */
 static struct {
   _Atomic(trace_event *) at; /* mapped address; NULL: not mapped */
@@ -361,6 +364,7 @@ static void fill_header(spool_header *h, const spool_options *options)
   atomic_store(&h->last_mono_ns, h->clock_first.mono_ns);
   atomic_store(&h->last_ticks, h->clock_first.ticks);
   fill_exe(h->exe);
+  atomic_store(&h->steering.recording, options->recording);
   atomic_store(&h->taken, WEIR_SPOOL_BLOCKS);
   fill_command_line(h, options->redact);
   h->rank = launched_rank();
@@ -522,9 +526,20 @@ static size_t chunk_bytes(uint32_t index)
   return (size_t)WEIR_SPOOL_UNIT << chunks[index].grade;
 }
 
+/* Goes on as the spool had it. */
+static void use_own_steering(void)
+{
+  const spool_steering *was = spool_steering_now();
+  if (was == &own_steering) return;
+  atomic_store(&own_steering.recording, atomic_load(&was->recording));
+  atomic_store(&own_steering.stacks_anew, atomic_load(&was->stacks_anew));
+  atomic_store_explicit(&spool_steering_words, &own_steering, memory_order_release);
+}
+
 /* Unmaps a former spool of this process. */
 static void unmap_former_spool(void)
 {
+  use_own_steering();
   spool_header *h = atomic_exchange(&spool.header, NULL);
   if (!h) h = spool.stale;
   spool.stale = NULL;
@@ -645,6 +660,7 @@ weir_status spool_open(const spool_options *options)
                            options->directory);
   atomic_fetch_add(&spool_epoch, 1);
   atomic_store_explicit(&spool.header, h, memory_order_release);
+  atomic_store_explicit(&spool_steering_words, &h->steering, memory_order_release);
   return WEIR_OK;
 }
 
@@ -680,6 +696,7 @@ void spool_after_fork(void)
 {
   int saved = errno;
   spool_header *h = atomic_exchange(&spool.header, NULL);
+  use_own_steering();
   atomic_fetch_add(&spool_epoch, 1);
   if ((uint32_t)getppid() != origin.pid) origin.pid_namespace = 0; /* it may have gone to another */
   if (h) {

@@ -42,6 +42,7 @@ enum {
 struct stack_table {
   uint64_t epoch;       /* unwind_backend.unloads when it was filled */
   uint32_t spool_epoch; /* of the spool its STACK records are in */
+  uint32_t anew;        /* spool_steering.stacks_anew when it was filled */
   uint32_t last_id;
   uint32_t count;     /* stacks in it */
   uint32_t capacity;  /* of slots, a power of two */
@@ -443,17 +444,24 @@ static stack_table *table_of(stack_table **table)
   return *table;
 }
 
-/* Whether the table still speaks of this spool and these libraries; what it knew is forgotten else.
- */
+static uint32_t stacks_anew(void)
+{
+  return atomic_load_explicit(&spool_steering_now()->stacks_anew, memory_order_relaxed);
+}
+
+/* Whether the table still speaks of this spool and these libraries, and the reader still knows what
+ * it has read of it; what it knew is forgotten else. */
 static bool prepare_table(stack_table *t)
 {
+  uint32_t anew = stacks_anew();
   uint64_t epoch = atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire);
   uint32_t spool_epoch = spool_fork_epoch();
-  if (__builtin_expect(t->epoch != epoch || t->spool_epoch != spool_epoch, 0)) {
+  if (__builtin_expect(t->epoch != epoch || t->spool_epoch != spool_epoch || t->anew != anew, 0)) {
     if (t->epoch != epoch) unwind_forget();
     empty_stacks(t);
     t->epoch = epoch;
     t->spool_epoch = spool_epoch;
+    t->anew = anew;
   }
   return t->slots || grow_slots(t);
 }
@@ -544,7 +552,7 @@ capture_slow_path(stack_table **table, spool_writer *w, const uintptr_t *frame)
 static inline bool is_prepared(const stack_table *t)
 {
   return t->epoch == atomic_load_explicit(&unwind_backend.unloads, memory_order_acquire) &&
-         t->spool_epoch == spool_fork_epoch();
+         t->spool_epoch == spool_fork_epoch() && t->anew == stacks_anew();
 }
 
 __attribute__((noinline)) uint32_t stack_capture(stack_table **table, spool_writer *w)

@@ -4,8 +4,8 @@
  * with RTLD_LOCAL from the folder of this library, glibc's backtrace() where it is missing) and
  * interned per thread: the first time a thread sees a stack it writes a STACK record and gives it
  * the next id, from then on the event carries the id. Ids are of a thread and an epoch: dlclose
- * starts a new epoch, since addresses may then mean something else. Ids go on counting through
- * epochs, and after 2^24 - 1 from 1 again: a STACK record whose id was seen before redefines it
+ * starts a new epoch, since addresses may then mean something else, and so does a reader that has
+ * forgotten stacks (spool_steering). Ids go on counting through epochs, and after 2^24 - 1 from 1 again: a STACK record whose id was seen before redefines it
  * from there on.
  *
  * Whoever sees a new stack first looks whether libraries came or went since the process last wrote

@@ -867,6 +867,92 @@ START_TEST(spools_of_a_folder_share_one_budget)
 }
 END_TEST
 
+/* ---- steering -------------------------------------------------------------------------------- */
+
+static spool_recording recording_now(void)
+{
+  return (spool_recording)atomic_load(&spool_steering_now()->recording);
+}
+
+static spool_reader *live_reader(void)
+{
+  char path[512];
+  spool_reader *r;
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
+  return r;
+}
+
+START_TEST(a_reader_steers_the_program)
+{
+  open_spool(folder, 0);
+  spool_reader *r = live_reader();
+  ck_assert_int_eq(recording_now(), WEIR_RECORD_ALL);
+  ck_assert_int_eq(spool_reader_steer(r, WEIR_RECORD_MEMORY), WEIR_OK);
+  ck_assert_int_eq(recording_now(), WEIR_RECORD_MEMORY);
+  ck_assert_int_eq(spool_reader_steer(r, WEIR_RECORD_ALL), WEIR_OK);
+  ck_assert_int_eq(recording_now(), WEIR_RECORD_ALL);
+  const uint32_t before = atomic_load(&spool_steering_now()->stacks_anew);
+  for (uint32_t i = 1; i < 300; i++) {
+    ck_assert_int_eq(spool_reader_renew_stacks(r), WEIR_OK);
+    ck_assert_uint_eq(atomic_load(&spool_steering_now()->stacks_anew), before + i);
+  }
+  spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(a_reader_that_is_not_live_steers_nothing)
+{
+  char path[512];
+  spool_reader *r;
+  open_spool(folder, 0);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(spool_reader_open(&r, path, false), WEIR_OK);
+  ck_assert_int_eq(spool_reader_steer(r, WEIR_RECORD_MEMORY), WEIR_OK);
+  ck_assert_int_eq(spool_reader_renew_stacks(r), WEIR_OK);
+  ck_assert_int_eq(recording_now(), WEIR_RECORD_ALL);
+  ck_assert_uint_eq(atomic_load(&spool_steering_now()->stacks_anew), 0);
+  spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(a_spool_begins_with_what_its_program_is_to_record)
+{
+  const spool_options options = {.directory = folder, .recording = WEIR_RECORD_MEMORY};
+  ck_assert_int_eq(recording_now(), WEIR_RECORD_ALL);
+  ck_assert_int_eq(spool_open(&options), WEIR_OK);
+  ck_assert_int_eq(recording_now(), WEIR_RECORD_MEMORY);
+}
+END_TEST
+
+/* The parent is steered on, and the child is not, until it has a spool of its own. */
+START_TEST(a_forked_child_goes_on_as_its_parent_was)
+{
+  int forked[2], told[2], status;
+  char byte = 0;
+  open_spool(folder, 0);
+  spool_reader *r = live_reader();
+  ck_assert_int_eq(spool_reader_steer(r, WEIR_RECORD_MEMORY), WEIR_OK);
+  ck_assert_int_eq(pipe(told) | pipe(forked), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    spool_after_fork();
+    bool good = write(forked[1], &byte, 1) == 1 && read(told[0], &byte, 1) == 1 &&
+                recording_now() == WEIR_RECORD_MEMORY;
+    open_spool(folder, 0);
+    _exit(good && recording_now() == WEIR_RECORD_ALL ? 0 : 1);
+  }
+  ck_assert_int_eq(read(forked[0], &byte, 1), 1);
+  ck_assert_int_eq(spool_reader_steer(r, WEIR_RECORD_ALL), WEIR_OK);
+  ck_assert_int_eq(write(told[1], &byte, 1), 1);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  for (int i = 0; i < 2; i++)
+    close(told[i]), close(forked[i]);
+  spool_reader_close(r);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("core/spool");
@@ -901,6 +987,10 @@ int main(void)
   tcase_add_test(t, headers_are_in_the_budget_and_had_beyond_it);
   tcase_add_test(t, a_chunk_that_is_asked_for_comes_with_the_header);
   tcase_add_test(t, spools_of_a_folder_share_one_budget);
+  tcase_add_test(t, a_reader_steers_the_program);
+  tcase_add_test(t, a_reader_that_is_not_live_steers_nothing);
+  tcase_add_test(t, a_spool_begins_with_what_its_program_is_to_record);
+  tcase_add_test(t, a_forked_child_goes_on_as_its_parent_was);
   suite_add_tcase(suite, t);
   return run_suite(suite);
 }

@@ -361,7 +361,7 @@ START_TEST(what_is_no_spool_is_refused)
   for (uint32_t version = 1; version < 100; version += 98) { /* an older one's, a newer one's */
     put_bytes(&version, 4, offsetof(spool_header, version));
     ck_assert_int_eq(spool_reader_open(&r, s.path, false), WEIR_EVERSION);
-    ck_assert_ptr_nonnull(strstr(weir_error_message(), "this Weir reads version 2"));
+    ck_assert_ptr_nonnull(strstr(weir_error_message(), "this Weir reads version 3"));
   }
   ck_assert_ptr_null(r);
 }

@@ -229,6 +229,32 @@ START_TEST(different_stacks_have_different_ids)
 }
 END_TEST
 
+/* Each time that the reader asks, and once. */
+START_TEST(a_stack_is_written_anew_when_the_reader_asks)
+{
+  enum { ROUNDS = 5 };
+  sight s[ROUNDS][3];
+  char path[512];
+  spool_reader *r;
+  init_stacks(32);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(spool_reader_open(&r, path, true), WEIR_OK);
+  for (volatile int i = 0; i < ROUNDS; i++) {
+    for (volatile int k = 0; k < 3; k++)
+      capture_both_stacks(&s[i][k]);
+    ck_assert_int_eq(spool_reader_renew_stacks(r), WEIR_OK);
+  }
+  spool_reader_close(r);
+  read_spool();
+  ck_assert_uint_eq(seen.stacks, ROUNDS);
+  for (uint32_t i = 0; i < ROUNDS; i++)
+    for (int k = 0; k < 3; k++) {
+      ck_assert_uint_eq(s[i][k].id, i + 1);
+      ck_assert(is_true(&s[i][k]));
+    }
+}
+END_TEST
+
 /* ---- known by its words ---------------------------------------------------------------------- */
 
 typedef struct walker {
@@ -916,6 +942,7 @@ int main(void)
   tcase_add_test(t, off_is_off);
   tcase_add_test(t, the_same_stack_has_the_same_id);
   tcase_add_test(t, different_stacks_have_different_ids);
+  tcase_add_test(t, a_stack_is_written_anew_when_the_reader_asks);
   tcase_add_test(t, a_stack_known_by_its_words_is_the_true_one);
   tcase_add_test(t, a_stack_seen_a_few_times_is_not_learnt);
   tcase_add_test(t, a_rewritten_stack_is_known_by_its_words_and_its_sign);
