@@ -24,7 +24,8 @@ struct wr_tally {
   uint32_t unused;      /* of pending, index + 1 */
   uint32_t waiting;     /* pending events in use */
   bool final;           /* the writer is gone */
-  uint32_t *heap;       /* of threads with pending events, the oldest first; room for all */
+  bool stacks_went; /* since the last commit: a stack that a thread may use again is not known */
+  uint32_t *heap;   /* of threads with pending events, the oldest first; room for all */
   uint32_t heap_count, heap_room;
 };
 

@@ -22,9 +22,10 @@
  *
  * Words of the spool that are used: of each record its kind, flags, api, start, duration, status,
  * stack with the context's number, device, detail, mem, a, b, bytes, stream; of the header pid,
- * start_time and boot_id (whose it is) and clock_hint_hz. No word of the spool is changed. A stack
- * that went and is used again is not recorded again by the program; its calls have
- * WR_STACK_FORGOTTEN, and `lost_stacks` counts them.
+ * start_time and boot_id (whose it is) and clock_hint_hz. One word of the spool is changed:
+ * `stacks_anew`, by a commit after which a stack that went may be used again. The program then
+ * records its stacks once more. Calls until it has seen that have WR_STACK_FORGOTTEN, and
+ * `lost_stacks` counts them.
  *
  * Form. Every entry is plain numbers and begins with its key, a hash of what it is found by (never
  * 0); what belongs together is found by key, so that no number in a file can lead anywhere, but for

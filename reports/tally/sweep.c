@@ -105,7 +105,9 @@ static weir_status sweep_stacks(wr_tally *t)
   hash_map_free(&used);
   for (uint32_t i = t->s.local.count; i--;) {
     wr_local_stack *x = wr_table_at(&t->s.local, i);
-    if (!wr_table_find(&t->s.stack, x->stack)) wr_table_remove(&t->s.local, x);
+    if (wr_table_find(&t->s.stack, x->stack)) continue;
+    wr_table_remove(&t->s.local, x);
+    t->stacks_went = true;
   }
   return WEIR_OK;
 }
@@ -119,7 +121,9 @@ static void sweep_locals(wr_tally *t)
   for (; t->s.local.count / 4 > t->options.most_totals && age >= SETTLED; age /= 2)
     for (uint32_t i = t->s.local.count; i--;) {
       wr_local_stack *x = wr_table_at(&t->s.local, i);
-      if (now - x->sweep >= age) wr_table_remove(&t->s.local, x);
+      if (now - x->sweep < age) continue;
+      wr_table_remove(&t->s.local, x);
+      t->stacks_went = true;
     }
 }
 

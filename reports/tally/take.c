@@ -8,7 +8,10 @@ static uint64_t find_stack(wr_tally *t, const wr_tally_thread *thread, const tra
   const uint32_t id = e->stack & 0xffffff;
   if (!id) return 0;
   wr_local_stack *local = wr_find(&t->s.local, wr_key_of_small(thread->serial, id));
-  if (!local) wr_facts(t)->lost_stacks++;
+  if (!local) {
+    wr_facts(t)->lost_stacks++;
+    t->stacks_went = true;
+  }
   if (local) local->sweep = wr_facts(t)->sweeps;
   return local ? local->stack : WR_STACK_FORGOTTEN;
 }

@@ -195,6 +195,8 @@ weir_status wr_tally_commit(wr_tally *t)
   if (!st) st = wr_tally_save(t);
   if (st) return st;
   spool_hand_back(t->reader);
+  if (t->stacks_went) (void)spool_reader_renew_stacks(t->reader); /* else at the next event lost */
+  t->stacks_went = false;
   if (t->options.step) t->options.step(t->options.step_context, WR_TALLY_DONE);
   return WEIR_OK;
 }

@@ -582,6 +582,42 @@ START_TEST(what_nothing_needs_goes_and_sums_stay)
 }
 END_TEST
 
+/* A program that writes a stack before its first use, and once more when the tally has asked for
+ * it. */
+START_TEST(a_stack_that_went_is_asked_for_again)
+{
+  enum { STACKS = 4000, ROUNDS = 4, BATCH = 40 };
+  const wr_tally_options options = {.most_totals = 300};
+  uint32_t *id = calloc(STACKS, sizeof *id), last = 0, anew = 0;
+  uint64_t at = 100;
+  synth_open(synth_dir());
+  collector c = begin_collector(synth_spool(), &options);
+  for (uint64_t n = 0; n < (uint64_t)STACKS * ROUNDS; n++) {
+    const uint64_t frames[] = {0x400000 + n % STACKS * 16, 0x500000};
+    const uint32_t now = atomic_load(&spool_steering_now()->stacks_anew);
+    if (now != anew) memset(id, 0, STACKS * sizeof *id);
+    anew = now;
+    if (!id[n % STACKS]) {
+      id[n % STACKS] = ++last;
+      ck_assert(synth_stack(0, last, frames, 2));
+    }
+    const trace_event e = {
+        .kind = WEIR_EV_LAUNCH, .api = synth_api("cuLaunchKernel"), .stack = id[n % STACKS]};
+    ck_assert(synth_event(0, at += 20, 10, e));
+    if (n % BATCH) continue;
+    collect(&c, false);
+    commit(&c);
+  }
+  synth_close();
+  collect(&c, true);
+  ck_assert_uint_gt(anew, ROUNDS);
+  ck_assert_uint_eq(facts_of(&c)->lost_stacks, 0);
+  ck_assert_uint_lt(wr_tally_look(c.tally)->stack.count, STACKS / 4);
+  end_collector(&c);
+  free(id);
+}
+END_TEST
+
 START_TEST(what_was_used_since_a_time_is_kept_beyond_the_bounds)
 {
   enum { CALLS = 2000, KEPT_FROM = 1000 };
@@ -824,6 +860,7 @@ int main(void)
   tcase_add_test(t, a_free_that_comes_late_is_of_the_block_before);
   tcase_add_test(t, what_waits_survives_its_collector);
   tcase_add_test(t, what_nothing_needs_goes_and_sums_stay);
+  tcase_add_test(t, a_stack_that_went_is_asked_for_again);
   tcase_add_test(t, what_was_used_since_a_time_is_kept_beyond_the_bounds);
   tcase_add_test(t, a_state_that_is_cut_or_changed_is_refused);
   tcase_add_loop_test(t, a_state_that_was_made_up_does_no_harm, 0, 2);
