@@ -1,7 +1,7 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options explain trace export output stats python inlines compare run install public deps lost users schedules nvml)
-TOOLS_TESTS     += $(O)/tests/tools/test_prove
+TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control)
 TOOLS_TESTS     += $(O)/tests/tools/test_figures
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,agreement bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
@@ -9,10 +9,15 @@ TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil -lm
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(sort $^) $(CHECK_LIBS) $(TOOLS_LIBS) -lutil -lm
 
 # It asks for spools itself.
 $(O)/tests/tools/test_users: $(CORE_TRACE_WRITER_OBJS)
+
+# The command's parts alone, on folders and sockets of the test's.
+WEIR_PARTS := $(OBJ)/tests/tools/weir_main.o \
+              $(sort $(filter-out $(OBJ)/tools/weir/main.o,$(TOOLS_OBJS)) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
+$(O)/tests/tools/test_control: $(WEIR_PARTS)
 
 # The sampler alone, on the stand-in for NVML.
 $(O)/tests/tools/test_nvml: $(OBJ)/tools/weir/collect/nvml.o $(CORE_BASE_OBJS) | $(O)/tests/e2e/nvml/libnvidia-ml.so.1
@@ -108,8 +113,7 @@ $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): | $(O)/tests/reroute/trap
 FUZZ_TARGETS    += fuzz-trace
 FUZZ_SEED       ?= 1
 FUZZ_TRACES     := $(addprefix $(O)/tests/tools/fuzz/,random.db graph.db short.db train.db pipeline.db)
-FUZZ_TRACE_OBJS := $(call objs,tests/tools/fuzz_trace.c tests/tools/damage.c) $(OBJ)/tests/tools/weir_main.o \
-                   $(sort $(filter-out $(OBJ)/tools/weir/main.o,$(TOOLS_OBJS)) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
+FUZZ_TRACE_OBJS := $(call objs,tests/tools/fuzz_trace.c tests/tools/damage.c) $(WEIR_PARTS)
 
 $(OBJ)/tests/tools/weir_main.o: tools/weir/main.c | check-tools
 	@mkdir -p $(@D)

@@ -37,6 +37,7 @@
 #include "core/base/clock.h"
 #include "core/trace/spool.h"
 #include "tools/weir/base/cmd.h"
+#include "tools/weir/collect/control.h"
 #include "tools/weir/collect/nvml.h"
 #include "tools/weir/collect/process.h"
 #include "tools/weir/collect/spool_server.h"
@@ -98,6 +99,7 @@ struct collector {
   uint64_t retry_ns;    /* when stuck: CLOCK_MONOTONIC of the next try */
   nvml_sampler *nvml;   /* NULL: not to be asked */
   spool_server *server; /* NULL: nobody is given spools */
+  control *control;     /* NULL: nobody can ask anything */
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
@@ -151,7 +153,14 @@ collector *collector_new(const char *dir, const char *trace, trace_importer *imp
     (void)close(c->inotify);
     c->inotify = -1;
   }
+  c->control = control_new(dir);
+  if (c->control) (void)watch_descriptor(c, control_fd(c->control));
   return c;
+}
+
+control *collector_control(collector *c)
+{
+  return c->control;
 }
 
 void collector_serve(collector *c, pid_t ancestor)
@@ -175,6 +184,7 @@ void collector_free(collector *c)
   free(c->spools);
   nvml_sampler_free(c->nvml);
   spool_server_free(c->server);
+  control_free(c->control);
   if (c->lock >= 0) (void)close(c->lock);
   if (c->inotify >= 0) (void)close(c->inotify);
   if (c->epoll >= 0) (void)close(c->epoll);
@@ -492,6 +502,7 @@ static void run_turn(collector *c)
 void collector_turn(collector *c)
 {
   run_turn(c);
+  if (c->control) control_serve(c->control);
   c->turn_ns = clock_monotonic_ns();
 }
 
@@ -597,7 +608,8 @@ bool collector_finish(collector *c, bool abandon, bool *lives)
  * while it made its spool. */
 static void remove_unborn(const char *dir)
 {
-  static const char *const about[] = {WEIR_SPOOL_BUDGET, WEIR_SPOOL_COLLECTOR, WEIR_SPOOL_REPORTED};
+  static const char *const about[] = {WEIR_SPOOL_BUDGET, WEIR_SPOOL_COLLECTOR, WEIR_SPOOL_REPORTED,
+                                      CONTROL_SOCKET};
   DIR *d = opendir(dir);
   for (struct dirent *e; d && (e = readdir(d));) {
     const char *dot = strrchr(e->d_name, '.');

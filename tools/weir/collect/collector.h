@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "reports/import/import.h"
+#include "tools/weir/collect/control.h"
 
 typedef struct collector collector;
 
@@ -63,6 +64,9 @@ void collector_ask_nvml(collector *c);
 /* Serves spools from now on to processes below `ancestor` that cannot enter the folder, as another
  * user's cannot. */
 void collector_serve(collector *c, pid_t ancestor);
+
+/* Where requests to the collector are registered (borrowed). NULL: nobody can ask. */
+control *collector_control(collector *c);
 
 void collector_free(collector *c);
 
