@@ -398,4 +398,8 @@ clock_map spool_reader_clock(spool_reader *r);
 uint64_t spool_reader_left(const spool_reader *r);
 spool_damage spool_reader_damage(const spool_reader *r);
 
+/* Bytes of the chunks that were handed over and are not delivered whole, as of the last drain's
+ * beginning; while it goes on, less those that it has delivered since. */
+uint64_t spool_reader_kept(const spool_reader *r);
+
 #endif

@@ -45,6 +45,7 @@ enum {
   STEP_IDLE = 4,      /* slots read where nothing may be new */
   STEP_MOST = 4096,   /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
   STEP_TURN = 1000,   /* slots a thread has delivered before others with older records */
+  LOOKS_AHEAD = 64,   /* records that are passed over before the next with a time */
   MOST_COPIES = 1000, /* of the directory a drain: who rolls on purpose does not hold it up */
   STATE_BITS = WEIR_CHUNK_STATE_BITS,
   STATE_MASK = WEIR_CHUNK_STATE_MASK,
@@ -776,14 +777,26 @@ typedef struct lane {
   uint64_t head;    /* ticks: its next record began no earlier */
 } lane;
 
-/* When a thread's first record began; one of more slots may have no start. */
+/* What is of no time: events after it refer to it. */
+static bool is_timeless(uint8_t kind)
+{
+  return kind == WEIR_EV_STACK || kind == WEIR_EV_NAME || kind == WEIR_EV_RANGE_NAME ||
+         kind == WEIR_EV_PYTHON_FRAME;
+}
+
+/* When a thread's next record with a time began; 0: none is near, or what comes first has none. */
 static uint64_t first_start(spool_reader *r, const lane *l)
 {
   const uint32_t index = r->order[l->at];
   const chunk *c = &r->chunks[index];
-  bool known = c->next < slots_of(r, index) && read_slots(r, index, c->next, 1) &&
-               committed(r->buffer, c->state, c->next) && shape_of_kind(r->buffer->kind) == SINGLE;
-  return known ? r->buffer->start : 0;
+  uint32_t slot = c->next;
+  for (int looks = 0; looks < LOOKS_AHEAD && slot < slots_of(r, index); looks++) {
+    if (!read_slots(r, index, slot, 1) || !committed(r->buffer, c->state, slot)) return 0;
+    if (shape_of_kind(r->buffer->kind) == SINGLE) return r->buffer->start;
+    if (!is_timeless(r->buffer->kind)) return 0;
+    slot += 1u + r->buffer->status;
+  }
+  return 0;
 }
 
 /* A lane a thread (new), *count of them. NULL: out of memory. */
@@ -824,6 +837,7 @@ static weir_status drain_lanes(spool_reader *r, const spool_visitor *v,
     if (!st) st = drain_chunk(r, v, r->order[l->at], final, STEP_TURN, &more);
     if (!more) l->at++;
     l->head = r->start;
+    if (!l->head && l->at < l->end) l->head = first_start(r, l); /* the chunk had no more */
   }
   free(lanes);
   return st;
@@ -906,6 +920,15 @@ uint64_t spool_reader_left(const spool_reader *r)
   for (uint32_t i = 0; i < r->used; i++)
     if (deliverable(&r->chunks[i])) left += slots_of(r, i) - r->chunks[i].next;
   return left;
+}
+
+uint64_t spool_reader_kept(const spool_reader *r)
+{
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < r->used; i++)
+    if (deliverable(&r->chunks[i]) && (r->chunks[i].state & STATE_MASK) == WEIR_CHUNK_FULL)
+      bytes += (uint64_t)r->chunks[i].units * WEIR_SPOOL_UNIT;
+  return bytes;
 }
 
 /* ---- the clock ------------------------------------------------------------------------------- */

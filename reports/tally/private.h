@@ -16,14 +16,16 @@ struct wr_tally {
   wr_tally_state s;
   wr_tally_options options;
   wr_tally_owner owner;
-  spool_reader *reader; /* borrowed */
-  char *path, *fresh;   /* of the state, and of the file that becomes it */
-  const uint8_t *roles; /* by api: wr_graph_call of the functions that are some */
-  uint64_t tremor;      /* ticks by which clocks of two processors differ at most */
-  uint32_t last;        /* index + 1 of the thread that the last record was of */
-  uint32_t unused;      /* of pending, index + 1 */
-  uint32_t waiting;     /* pending events in use */
-  bool final;           /* the writer is gone */
+  spool_reader *reader;          /* borrowed */
+  char *path, *fresh;            /* of the state, and of the file that becomes it */
+  const uint8_t *roles;          /* by api: wr_graph_call of the functions that are some */
+  uint64_t tremor;               /* ticks by which clocks of two processors differ at most */
+  uint32_t last;                 /* index + 1 of the thread that the last record was of */
+  uint32_t unused;               /* of pending, index + 1 */
+  uint32_t waiting;              /* pending events in use */
+  bool final;                    /* the writer is gone */
+  bool enough;                   /* a drain was ended by its window */
+  const wr_tally_window *window; /* of the drain; NULL: everything is taken */
   bool stacks_went; /* since the last commit: a stack that a thread may use again is not known */
   uint32_t *heap;   /* of threads with pending events, the oldest first; room for all */
   uint32_t heap_count, heap_room;

@@ -152,11 +152,18 @@ static bool make_room(wr_tally *t)
          wr_table_room(&t->s.stream, WEIR_SPOOL_TURN);
 }
 
+static bool is_enough(const wr_tally *t, uint64_t ticks)
+{
+  return t->window && ticks >= t->window->from && spool_reader_kept(t->reader) <= t->window->bytes;
+}
+
 static weir_status between_turns(void *context, uint64_t ticks)
 {
   wr_tally *t = context;
   weir_status st = wr_tally_settle(t, ticks, false);
   if (st) return st;
+  t->enough = is_enough(t, ticks);
+  if (t->enough) return WEIR_ELIMIT;
   return make_room(t) ? WEIR_OK : wr_tally_no_memory(t);
 }
 
@@ -175,6 +182,18 @@ weir_status wr_tally_drain(wr_tally *t, bool final)
   t->final = final;
   weir_status st = spool_drain_by_time(t->reader, &take, between_turns, final);
   return st ? st : wr_tally_settle(t, now, final);
+}
+
+weir_status wr_tally_take_oldest(wr_tally *t, const wr_tally_window *window, bool *taken)
+{
+  const spool_visitor take = {t, wr_tally_event, wr_tally_extended};
+  const uint64_t events = wr_facts(t)->events;
+  t->final = t->enough = false;
+  t->window = window;
+  weir_status st = spool_drain_by_time(t->reader, &take, between_turns, false);
+  t->window = NULL;
+  if (taken) *taken = wr_facts(t)->events > events;
+  return t->enough ? WEIR_OK : st;
 }
 
 /* ---- a commit -------------------------------------------------------------------------------- */

@@ -22,6 +22,9 @@
  * would end the collector by SIGBUS, and a half-changed table would be the successor's. A state
  * that was cut or changed fails its check word.
  *
+ * A recorder keeps the newest records in the spool and takes only the oldest. State and spool are
+ * then all that there was, at each of these points: the state is what came before the window.
+ *
  * One tally is of one spool, which is one process; a forked child has its own. Not kept: what code
  * and contexts took of a device, whose certainty only all processes of a run together show
  * (import/taken.h); tensors, device work, hashes, counts of calls that ask, access sets. */
@@ -62,6 +65,18 @@ weir_status wr_tally_open(wr_tally **out, spool_reader *reader, const char *path
 
 /* Takes what was committed to the spool since the last time; `final`: its writer is gone. */
 weir_status wr_tally_drain(wr_tally *t, bool final);
+
+/* What of a spool stays in it when the oldest records are taken. */
+typedef struct wr_tally_window {
+  uint64_t bytes; /* of chunks that were handed over, at most */
+  uint64_t from;  /* ticks: what began before is taken though there is room; 0: none is */
+} wr_tally_window;
+
+/* Takes the oldest records alone, so that the state is what was before those that stay: they are
+ * the window of a recorder. What it takes of each thread ends where others go on, to about
+ * WEIR_SPOOL_TURN records. Chunks stay the program's until the commit. *taken: some were (NULL: not
+ * asked). */
+weir_status wr_tally_take_oldest(wr_tally *t, const wr_tally_window *window, bool *taken);
 
 /* Drops what is beyond the bounds, writes the state, hands chunks back. After a failure (ENOSPC,
  * EIO) the old state is there and the spool holds what it lacks: the next commit may succeed. */

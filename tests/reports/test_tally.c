@@ -459,6 +459,151 @@ START_TEST(a_collector_killed_at_any_moment_loses_nothing)
 }
 END_TEST
 
+/* ---- a recorder ------------------------------------------------------------------------------ */
+
+static bool take_oldest(const collector *c, uint64_t bytes, uint64_t from)
+{
+  const wr_tally_window window = {bytes, from};
+  bool taken = false;
+  ck_assert_msg(wr_tally_take_oldest(c->tally, &window, &taken) == WEIR_OK, "%s",
+                weir_error_message());
+  if (bytes != UINT64_MAX) ck_assert_uint_le(spool_reader_kept(c->reader), bytes);
+  return taken;
+}
+
+static weir_status note_window(void *context, uint32_t thread, uint32_t tid, const trace_event *e)
+{
+  uint64_t *oldest = context;
+  (void)thread;
+  (void)tid;
+  oldest[1]++;
+  if (e->start < oldest[0]) oldest[0] = e->start;
+  return WEIR_OK;
+}
+
+/* When the first record began that a state lacks; *records: how many it lacks. */
+static uint64_t oldest_in_window(const wr_tally *t, uint64_t *records)
+{
+  const wr_tally_state *s = wr_tally_look(t);
+  uint64_t oldest[2] = {UINT64_MAX, 0};
+  const spool_visitor look = {oldest, note_window, NULL};
+  spool_reader *r;
+  ck_assert_int_eq(spool_reader_open(&r, synth_spool(), false), WEIR_OK);
+  for (uint32_t i = 0; i < s->thread.count; i++) {
+    const wr_tally_thread *x = wr_table_at(&s->thread, i);
+    if (x->position) ck_assert_int_eq(spool_reader_resume(r, x->serial, x->position), WEIR_OK);
+  }
+  ck_assert_int_eq(spool_drain(r, &look, false), WEIR_OK);
+  spool_reader_close(r);
+  *records = oldest[1];
+  return oldest[0];
+}
+
+/* A collector that takes the oldest of what is beyond half a MiB, until it is killed. */
+static void record_until_killed(int left)
+{
+  int status;
+  pid_t pid = fork();
+  if (!pid) {
+    killing k = {left};
+    const wr_tally_options options = {.step = kill_at_step, .step_context = &k};
+    collector c = begin_collector(synth_spool(), &options);
+    for (uint64_t bytes = 1 << 19;; bytes -= 1 << 14) {
+      (void)take_oldest(&c, bytes, 0);
+      commit(&c);
+    }
+  }
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+START_TEST(a_state_before_its_window_and_the_window_are_the_trace)
+{
+  enum { STEPS = 30000, PIECES = 60 };
+  const char *trace = trace_of_the_same(_i, STEPS);
+  synth_open_limited(synth_dir(), UINT64_C(4) << 20);
+  random_program *p = new_program(_i);
+  for (int i = 0; i < PIECES; i++) {
+    for (int k = 0; k < STEPS / PIECES; k++)
+      random_step(p);
+    record_until_killed((i * 7 + _i) % 13);
+  }
+  synth_close();
+  ck_assert_uint_eq(spool_current()->dropped, 0);
+  collector c = begin_collector(synth_spool(), NULL);
+  (void)take_oldest(&c, 1 << 19, 0);
+  ck_assert_uint_gt(spool_reader_kept(c.reader), 1 << 18);
+  collect(&c, true);
+  expect_as_trace(c.tally, trace, 1, OPENED, WHOLE);
+  ck_assert_uint_eq(facts_of(&c)->late, 0);
+  end_collector(&c);
+}
+END_TEST
+
+START_TEST(a_spool_keeps_its_newest_records_within_a_size)
+{
+  enum { KEPT = 8 << 20 };
+  uint64_t records;
+  synth_open(synth_dir());
+  random_program *p = new_program(1);
+  collector c = begin_collector(synth_spool(), NULL);
+  for (int i = 0; i < 250000; i++) {
+    random_step(p);
+    if (i % 5000) continue;
+    if (take_oldest(&c, KEPT, 0)) commit(&c);
+    const uint64_t oldest = oldest_in_window(c.tally, &records);
+    const uint64_t newest = OPENED + p->at;
+    if (!facts_of(&c)->events) continue;
+    ck_assert_uint_gt(records * sizeof(trace_event), KEPT / 4);
+    ck_assert_uint_gt(oldest, OPENED + p->at * facts_of(&c)->events / p->events / 2);
+    ck_assert_uint_lt(oldest, newest);
+  }
+  ck_assert_uint_gt(facts_of(&c)->events, 0);
+  end_collector(&c);
+  synth_close();
+}
+END_TEST
+
+START_TEST(what_began_before_the_window_goes_where_there_is_room_too)
+{
+  uint64_t records;
+  synth_open(synth_dir());
+  random_program *p = new_program(2);
+  for (int i = 0; i < 20000; i++)
+    random_step(p);
+  synth_close();
+  collector c = begin_collector(synth_spool(), NULL);
+  ck_assert(!take_oldest(&c, UINT64_MAX, 0));
+  ck_assert_uint_eq(facts_of(&c)->events, 0);
+  const uint64_t from = OPENED + p->at / 2;
+  ck_assert(take_oldest(&c, UINT64_MAX, from));
+  ck_assert(!take_oldest(&c, UINT64_MAX, from));
+  ck_assert_int_eq(wr_tally_commit(c.tally), WEIR_OK);
+  ck_assert_uint_ge(oldest_in_window(c.tally, &records), from);
+  ck_assert_uint_gt(records, 0);
+  end_collector(&c);
+}
+END_TEST
+
+/* A record of more slots, as a stack's, has no time of its own: what comes after it does. */
+START_TEST(a_slow_thread_that_records_a_stack_stays_in_the_window)
+{
+  uint64_t records, frames[2] = {0x400000, 0x400010};
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < 200000; i++)
+    synth_sync(1, 100 + i * 10, 5, 0);
+  ck_assert(synth_stack(2, 1, frames, 2));
+  synth_alloc(2, 2000000, 5, 0x10000, 100, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  collector c = begin_collector(synth_spool(), NULL);
+  ck_assert(take_oldest(&c, 4 << 20, 0));
+  ck_assert_uint_eq(wr_tally_look(c.tally)->block.count + wr_tally_look(c.tally)->pending.count, 0);
+  ck_assert_int_eq(wr_tally_commit(c.tally), WEIR_OK);
+  ck_assert_uint_gt(oldest_in_window(c.tally, &records), OPENED + 100000);
+  end_collector(&c);
+}
+END_TEST
+
 /* ---- order ----------------------------------------------------------------------------------- */
 
 /* The free was called before the allocation that got its address, and comes a drain later. */
@@ -857,6 +1002,10 @@ int main(void)
   tcase_add_loop_test(t, a_tally_that_is_fed_while_the_program_runs_is_the_trace, 0, 4);
   tcase_add_loop_test(t, a_killed_collectors_successor_goes_on_without_loss, 0, 2);
   tcase_add_loop_test(t, a_collector_killed_at_any_moment_loses_nothing, 0, 2);
+  tcase_add_loop_test(t, a_state_before_its_window_and_the_window_are_the_trace, 0, 2);
+  tcase_add_test(t, a_spool_keeps_its_newest_records_within_a_size);
+  tcase_add_test(t, what_began_before_the_window_goes_where_there_is_room_too);
+  tcase_add_test(t, a_slow_thread_that_records_a_stack_stays_in_the_window);
   tcase_add_test(t, a_free_that_comes_late_is_of_the_block_before);
   tcase_add_test(t, what_waits_survives_its_collector);
   tcase_add_test(t, what_nothing_needs_goes_and_sums_stay);
