@@ -132,6 +132,18 @@ void importer_discard(trace_importer *im)
   if (im) close_without_commit(im, im->file.made);
 }
 
+void importer_read_too(trace_importer *im, void (*read)(void *context), void *context)
+{
+  im->read_too = read;
+  im->read_too_context = context;
+}
+
+uint64_t importer_events_of(const trace_importer *im, uint32_t number)
+{
+  const wr_spool *s = number < im->spool_count ? im->spools[number] : NULL;
+  return s ? s->events : 0;
+}
+
 uint64_t importer_events(const trace_importer *im)
 {
   return im->written;
@@ -436,6 +448,7 @@ weir_status importer_poll(trace_importer *im, uint64_t *events)
     if (st == WEIR_ENOSPC || st == WEIR_ENOMEM) break; /* it is nobody's fault: later */
   }
   if (!first) first = wr_importer_flush(im);
+  if (!first && im->read_too) im->read_too(im->read_too_context);
   for (size_t i = im->spools_ended; i < im->spool_count && !first; i++)
     if (im->spools[i] && !im->spools[i]->drained) spool_hand_back(im->spools[i]->reader);
   if (events) *events = im->written - before;

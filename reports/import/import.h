@@ -45,6 +45,10 @@ weir_status importer_add(trace_importer *im, const char *spool_path, bool live, 
  * lost: the spools still hold it, and the next poll tries again. */
 weir_status importer_poll(trace_importer *im, uint64_t *events);
 
+/* For a second reader of the same spools: `read` is called in each poll before what was imported is
+ * handed back to the programs, and so may be overwritten. NULL: nobody is called. */
+void importer_read_too(trace_importer *im, void (*read)(void *context), void *context);
+
 /* The writer of spool `number` is gone: the rest is imported (final drain), and its end recorded.
  * `detail`: exit status or signal number, -1 unknown. */
 weir_status importer_end(trace_importer *im, uint32_t number, importer_end_reason reason,
@@ -98,7 +102,8 @@ uint64_t importer_dropped(const trace_importer *im, int *why);
 bool importer_merges(const trace_importer *im);
 weir_status importer_knows(trace_importer *im, const char *spool_path, bool *known);
 
-/* Events imported so far, all spools. */
+/* Events imported so far: of all spools; of one whose end is not in the trace yet (else 0). */
 uint64_t importer_events(const trace_importer *im);
+uint64_t importer_events_of(const trace_importer *im, uint32_t number);
 
 #endif

@@ -112,6 +112,8 @@ struct trace_importer {
   wr_trace_file file;
   char *command;
   importer_options options;
+  void (*read_too)(void *context); /* before chunks are handed back; NULL: nobody */
+  void *read_too_context;
   wr_batch batch;
   wr_templates templates;
   wr_memory_log memory; /* events taken by this importer */

@@ -71,7 +71,8 @@ enum {
   WR_OF_RANGE_NAME,
   WR_OF_PYTHON,
   WR_OF_CONTEXT,
-  WR_OF_STREAM
+  WR_OF_STREAM,
+  WR_OF_GAUGE
 };
 
 static inline uint64_t wr_name_key(uint8_t kind, uint64_t handle)

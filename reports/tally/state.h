@@ -10,6 +10,7 @@
  *   - NVTX ranges that are open (wr_open_range), nodes of executable graphs
  *     (wr_tally_graph, wr_node)
  *   - dictionaries: stacks, modules, names, Python frames, contexts, streams, threads
+ *   - the latest of what caches, pools and devices have (wr_tally_gauge)
  *   - memory events that came before others that are older (wr_pending)
  *
  * What is bounded by what. By the program's own state, and by nothing else: blocks, open ranges,
@@ -55,13 +56,15 @@ typedef struct wr_tally_thread {
   wr_piece_of_text name;
 } wr_tally_thread;
 
+enum { WR_TOTAL_FLAGS = WEIR_EVF_CAPTURE | WEIR_EVF_IMPLICIT_SYNC | WEIR_EVF_CACHED };
+
 typedef struct wr_tally_total {
   uint64_t key;
   uint64_t stack; /* key of wr_tally_stack; 0: none, WR_STACK_FORGOTTEN */
   uint64_t count, bytes, ticks, longest;
   uint64_t last; /* start of the latest */
   uint16_t api, status;
-  uint8_t kind, flags; /* event_kind; WEIR_EVF_CAPTURE or 0 */
+  uint8_t kind, flags; /* event_kind; those of WR_TOTAL_FLAGS that it has */
   uint8_t detail, mem; /* as in the event; 0 where they are no detail and memory */
   uint8_t device, src_device;
   uint8_t pad[6];
@@ -198,6 +201,16 @@ typedef struct wr_tally_stream {
   uint8_t pad[6];
 } wr_tally_stream;
 
+/* The latest of the facts that say how much there is, by device, kind of memory and pool:
+ * WEIR_CACHE_RESERVED, POOL, DEVICE, GRAPHS. */
+typedef struct wr_tally_gauge {
+  uint64_t key;
+  uint64_t a, b, bytes, time; /* as in the event */
+  uint8_t fact;               /* cache_fact */
+  uint8_t device, mem;
+  uint8_t pad[5];
+} wr_tally_gauge;
+
 /* The numbers there is one of. */
 typedef struct wr_tally_facts {
   uint64_t key;           /* 1 */
@@ -229,7 +242,8 @@ typedef struct wr_tally_facts {
   X(name, wr_tally_name)                                                                           \
   X(python, wr_python_frame)                                                                       \
   X(context, wr_tally_context)                                                                     \
-  X(stream, wr_tally_stream)
+  X(stream, wr_tally_stream)                                                                       \
+  X(gauge, wr_tally_gauge)
 
 /* And the arrays without keys: what waits, and what entries have pieces of. */
 #define WR_TALLY_ARRAYS(X)                                                                         \

@@ -40,7 +40,7 @@ static void describe(wr_tally_total *x, const trace_event *e, uint64_t stack)
                         .api = e->api,
                         .status = e->status,
                         .kind = e->kind,
-                        .flags = e->flags & WEIR_EVF_CAPTURE,
+                        .flags = e->flags & WR_TOTAL_FLAGS,
                         .detail = launch ? 0 : e->detail,
                         .mem = launch ? 0 : e->mem,
                         .device = e->device,
@@ -194,6 +194,28 @@ static void use_name(wr_tally *t, const trace_event *e)
   if (name && e->start > name->used) name->used = e->start;
 }
 
+/* A pool that the program destroyed is no more: another may get its handle. */
+static weir_status take_gauge(wr_tally *t, const trace_event *e)
+{
+  const bool ended = e->cache_fact == WEIR_CACHE_POOL_ENDED;
+  const uint8_t fact = ended ? WEIR_CACHE_POOL : e->cache_fact, mem = e->mem & 15;
+  bool added;
+  if (fact != WEIR_CACHE_RESERVED && fact != WEIR_CACHE_POOL && fact != WEIR_CACHE_DEVICE &&
+      fact != WEIR_CACHE_GRAPHS)
+    return WEIR_OK;
+  const uint64_t of = (uint64_t)fact << 16 | (uint64_t)e->device << 8 | mem;
+  const uint64_t key = wr_key_of(WR_OF_GAUGE, fact == WEIR_CACHE_POOL ? e->a : 0, of);
+  wr_tally_gauge *x = ended ? wr_table_find(&t->s.gauge, key) : wr_place(&t->s.gauge, key, &added);
+  if (ended) {
+    if (x) wr_table_remove(&t->s.gauge, x);
+    return WEIR_OK;
+  }
+  if (!x) return wr_tally_no_room(t);
+  if (e->start >= x->time)
+    *x = (wr_tally_gauge){x->key, e->a, e->b, e->bytes, e->start, fact, e->device, mem, {0}};
+  return WEIR_OK;
+}
+
 weir_status wr_tally_event(void *context, uint32_t serial, uint32_t tid, const trace_event *e)
 {
   wr_tally *t = context;
@@ -219,6 +241,8 @@ weir_status wr_tally_event(void *context, uint32_t serial, uint32_t tid, const t
     return WEIR_OK;
   case WEIR_EV_STREAM:
     return take_stream(t, e);
+  case WEIR_EV_CACHE:
+    return take_gauge(t, e);
   case WEIR_EV_CONTEXT:
     return take_context(t, e);
   default:

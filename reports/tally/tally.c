@@ -103,7 +103,7 @@ weir_status wr_tally_open(wr_tally **out, spool_reader *reader, const char *path
   }
   clock_init();
   know_spool(t);
-  weir_status st = t->options.anew ? WEIR_ENOENT : wr_tally_load(t);
+  weir_status st = t->options.anew || t->options.in_memory ? WEIR_ENOENT : wr_tally_load(t);
   if (st == WEIR_ENOENT) st = begin_anew(t);
   if (!st) st = resume_reader(t);
   if (st) {
@@ -149,7 +149,8 @@ static bool make_room(wr_tally *t)
          wr_table_room(&t->s.total, WEIR_SPOOL_TURN) &&
          wr_table_room(&t->s.range, WEIR_SPOOL_TURN) &&
          wr_table_room(&t->s.context, WEIR_SPOOL_TURN) &&
-         wr_table_room(&t->s.stream, WEIR_SPOOL_TURN);
+         wr_table_room(&t->s.stream, WEIR_SPOOL_TURN) &&
+         wr_table_room(&t->s.gauge, WEIR_SPOOL_TURN);
 }
 
 static bool is_enough(const wr_tally *t, uint64_t ticks)
@@ -207,15 +208,25 @@ static weir_status keep_position(void *context, uint32_t serial, uint64_t positi
   return WEIR_OK;
 }
 
+static void renew_stacks(wr_tally *t)
+{
+  if (t->stacks_went) (void)spool_reader_renew_stacks(t->reader); /* else at the next event lost */
+  t->stacks_went = false;
+}
+
 weir_status wr_tally_commit(wr_tally *t)
 {
+  if (t->options.in_memory) {
+    weir_status swept = wr_tally_sweep(t);
+    if (!swept) renew_stacks(t);
+    return swept;
+  }
   weir_status st = spool_reader_positions(t->reader, keep_position, t);
   if (!st) st = wr_tally_sweep(t);
   if (!st) st = wr_tally_save(t);
   if (st) return st;
   spool_hand_back(t->reader);
-  if (t->stacks_went) (void)spool_reader_renew_stacks(t->reader); /* else at the next event lost */
-  t->stacks_went = false;
+  renew_stacks(t);
   if (t->options.step) t->options.step(t->options.step_context, WR_TALLY_DONE);
   return WEIR_OK;
 }

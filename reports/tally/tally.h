@@ -53,13 +53,16 @@ typedef struct wr_tally_options {
   uint32_t most_modules; /* that are unloaded; 0: 1,024 */
   uint64_t keep_from;    /* ticks: what was used since is kept beyond these bounds */
   bool anew;             /* a state that is there is not gone on with */
+  bool in_memory;        /* no state is read or written, no chunk is handed back: for a second
+                            reader of the spool, next to the one that does */
   void (*step)(void *context, wr_tally_step step); /* called at each; NULL: not */
   void *step_context;
 } wr_tally_options;
 
 /* A tally of the spool at `path` (*out new), which `reader` reads (borrowed until the close) and
  * nobody has drained. A state that is there is gone on with. Chunks are handed back by commits
- * alone. Errors: ECORRUPT, EVERSION (the state; its file stays as it is), EIO, ENOMEM. */
+ * alone, or, in_memory, by whoever else reads. Errors: ECORRUPT, EVERSION (the state; its file
+ * stays as it is), EIO, ENOMEM. */
 weir_status wr_tally_open(wr_tally **out, spool_reader *reader, const char *path,
                           const wr_tally_options *options);
 

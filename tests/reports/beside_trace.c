@@ -65,7 +65,7 @@ static void bind_stack(const beside *b, sqlite3_stmt *q, int at, uint64_t key)
 
 static void put_totals(const beside *b)
 {
-  run_sql_of(b, "CREATE TABLE total(api, kind, status, captured, device, mem, detail, count, bytes,"
+  run_sql_of(b, "CREATE TABLE total(api, kind, status, kept, device, mem, detail, count, bytes,"
                 " ticks, frames)");
   sqlite3_stmt *q = prepare(b, "INSERT INTO total VALUES(?,?,?,?,?,?,?,?,?,?,?)");
   for (uint32_t i = 0; i < b->s->total.count; i++) {
@@ -73,7 +73,7 @@ static void put_totals(const beside *b)
     const int64_t numbers[] = {x->api,
                                x->kind,
                                x->status,
-                               x->flags != 0,
+                               x->flags,
                                x->device,
                                x->mem & 15,
                                x->detail,
@@ -190,13 +190,13 @@ static void expect_same(const beside *b, const char *what, const char *ours, con
 static void expect_totals(const beside *b)
 {
   char *trace = sqlite3_mprintf(
-      "SELECT api, kind, status, flags & 16 <> 0 AS captured, ifnull(device, 255) AS device, mem,"
+      "SELECT api, kind, status, flags & 82 AS kept, ifnull(device, 255) AS device, mem,"
       " copy AS detail, %s AS frames, count(*), sum(bytes), %s FROM x.event e WHERE process = %d"
       " GROUP BY 1, 2, 3, 4, 5, 6, 7, 8",
       b->stacks ? "ifnull((SELECT frames FROM stacks s WHERE s.id = e.stack), '')" : "''",
       b->times ? "sum(\"end\" - start)" : "0", b->process);
   expect_same(b, "totals",
-              "SELECT api, kind, status, captured, device, mem, detail, frames, sum(count),"
+              "SELECT api, kind, status, kept, device, mem, detail, frames, sum(count),"
               " sum(bytes), sum(ticks) FROM total GROUP BY 1, 2, 3, 4, 5, 6, 7, 8",
               trace);
   sqlite3_free(trace);

@@ -68,7 +68,9 @@ static trace_event begin_call(random_program *p, int thread, uint8_t kind, const
                        .api = synth_api(api),
                        .stack = stack_for(p, thread) | context << 24,
                        .status = synth_below(25) ? 0 : 2,
-                       .flags = synth_below(40) ? 0 : WEIR_EVF_CAPTURE,
+                       .flags = (uint8_t)((synth_below(40) ? 0 : WEIR_EVF_CAPTURE) |
+                                          (synth_below(9) ? 0 : WEIR_EVF_IMPLICIT_SYNC) |
+                                          (synth_below(9) ? 0 : WEIR_EVF_CACHED)),
                        .device = (uint8_t)synth_below(3),
                        .src_device = WEIR_DEVICE_NONE};
 }
@@ -396,6 +398,86 @@ static void collect_until_killed(const char *spool, int left, bool final)
   ck_assert_int_eq(waitpid(pid, &status, 0), pid);
   ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
+
+static void read_too(void *context)
+{
+  collect(context, false);
+  commit(context);
+}
+
+/* The importer hands chunks back while the program writes into few. */
+START_TEST(a_tally_in_memory_next_to_an_importer_is_its_trace)
+{
+  random_program *p = new_program(40 + _i);
+  collector c = {0};
+  trace_importer *im;
+  uint32_t number;
+  const importer_options fresh = {.overwrite = true};
+  const wr_tally_options options = {.in_memory = true};
+  char trace[PATH_MAX], state[PATH_MAX];
+  synth_open_limited(synth_dir(), 4 << 20);
+  (void)snprintf(trace, sizeof trace, "%s/t.db", synth_dir());
+  ck_assert_int_eq(importer_open(&im, trace, &fresh), WEIR_OK);
+  ck_assert_int_eq(importer_add(im, synth_spool(), true, &number), WEIR_OK);
+  ck_assert_int_eq(spool_reader_open(&c.reader, synth_spool(), false), WEIR_OK);
+  ck_assert_int_eq(wr_tally_open(&c.tally, c.reader, synth_spool(), &options), WEIR_OK);
+  importer_read_too(im, read_too, &c);
+  for (int i = 0; i < 60000; i++) {
+    random_step(p);
+    if (i % 2000 == 0) ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
+  }
+  ck_assert_uint_gt(importer_events_of(im, number), p->events / 2);
+  synth_close();
+  collect(&c, true);
+  ck_assert_int_eq(importer_end(im, number, WEIR_END_EXIT, 0), WEIR_OK);
+  ck_assert_int_eq(importer_finish(im), WEIR_OK);
+  importer_close(im);
+  ck_assert_int_eq(synth_number(trace, "SELECT sum(dropped) FROM process"), 0);
+  expect_as_trace(c.tally, trace, 1, OPENED, BESIDE_TIMES | BESIDE_STACKS);
+  ck_assert_uint_eq(facts_of(&c)->events, p->events);
+  (void)snprintf(state, sizeof state, "%.*s" WR_TALLY_SUFFIX,
+                 (int)(strlen(synth_spool()) - strlen(WEIR_SPOOL_SUFFIX)), synth_spool());
+  ck_assert_int_ne(access(state, F_OK), 0);
+  end_collector(&c);
+}
+END_TEST
+
+START_TEST(the_latest_of_what_there_is_is_kept)
+{
+  static const struct {
+    uint8_t fact, device, mem;
+    uint64_t a, b, bytes;
+  } facts[] = {{WEIR_CACHE_RESERVED, 0, WEIR_MEM_DEVICE, 0, 0, 100},
+               {WEIR_CACHE_RESERVED, 0, WEIR_MEM_PINNED, 0, 0, 7},
+               {WEIR_CACHE_DEVICE, 1, 0, 0, 30, 90},
+               {WEIR_CACHE_POOL, 0, 0, 0x70, 1, 2},
+               {WEIR_CACHE_POOL, 0, 0, 0x71, 3, 5},
+               {WEIR_CACHE_POOL_ENDED, 0, 0, 0x70, 0, 0},
+               {WEIR_CACHE_GIVEN_BACK, 0, 0, 0x72, 0, 9},
+               {WEIR_CACHE_RESERVED, 0, WEIR_MEM_DEVICE, 0, 0, 80}};
+  uint64_t sum = 0;
+  synth_open(synth_dir());
+  for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+    ck_assert(synth_event(0, 10 + i, 1,
+                          (trace_event){.kind = WEIR_EV_CACHE,
+                                        .cache_fact = facts[i].fact,
+                                        .device = facts[i].device,
+                                        .src_device = WEIR_DEVICE_NONE,
+                                        .mem = facts[i].mem,
+                                        .a = facts[i].a,
+                                        .b = facts[i].b,
+                                        .bytes = facts[i].bytes}));
+  synth_close();
+  collector c = begin_collector(synth_spool(), NULL);
+  collect(&c, true);
+  const wr_tally_state *s = wr_tally_look(c.tally);
+  ck_assert_uint_eq(s->gauge.count, 4);
+  for (uint32_t i = 0; i < s->gauge.count; i++)
+    sum += ((const wr_tally_gauge *)wr_table_at(&s->gauge, i))->bytes;
+  ck_assert_uint_eq(sum, 80 + 7 + 90 + 5);
+  end_collector(&c);
+}
+END_TEST
 
 START_TEST(a_killed_collectors_successor_goes_on_without_loss)
 {
@@ -911,11 +993,12 @@ START_TEST(what_is_no_state_of_this_process_is_refused)
 {
   state_file f;
   make_state(&f, 2);
-  f.bytes[8] = 9; /* the version */
+  const char version = f.bytes[8];
+  f.bytes[8] = 9;
   write_state(&f, f.bytes, f.count);
   ck_assert_int_eq(resume_state(), WEIR_EVERSION);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "version 9"));
-  f.bytes[8] = 1;
+  f.bytes[8] = version;
   f.bytes[32] ^= 1; /* the process's start */
   wr_tally_seal(f.bytes, f.count);
   write_state(&f, f.bytes, f.count);
@@ -1000,6 +1083,8 @@ int main(void)
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_loop_test(t, a_tally_of_a_whole_spool_is_its_trace, 0, 10);
   tcase_add_loop_test(t, a_tally_that_is_fed_while_the_program_runs_is_the_trace, 0, 4);
+  tcase_add_loop_test(t, a_tally_in_memory_next_to_an_importer_is_its_trace, 0, 4);
+  tcase_add_test(t, the_latest_of_what_there_is_is_kept);
   tcase_add_loop_test(t, a_killed_collectors_successor_goes_on_without_loss, 0, 2);
   tcase_add_loop_test(t, a_collector_killed_at_any_moment_loses_nothing, 0, 2);
   tcase_add_loop_test(t, a_state_before_its_window_and_the_window_are_the_trace, 0, 2);
