@@ -402,4 +402,7 @@ spool_damage spool_reader_damage(const spool_reader *r);
  * beginning; while it goes on, less those that it has delivered since. */
 uint64_t spool_reader_kept(const spool_reader *r);
 
+/* Whether a chunk was handed back to the program before now, so that records are gone. */
+bool spool_reader_reused(spool_reader *r);
+
 #endif

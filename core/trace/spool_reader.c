@@ -931,6 +931,19 @@ uint64_t spool_reader_kept(const spool_reader *r)
   return bytes;
 }
 
+/* A first use has generation 1; a chunk that is free was never used or was handed back. */
+bool spool_reader_reused(spool_reader *r)
+{
+  if (copy_directory(r)) return true;
+  for (uint32_t i = 0; i < r->used; i++) {
+    const uint32_t generation = r->chunks[i].state >> STATE_BITS,
+                   kind = r->chunks[i].state & STATE_MASK;
+    if (generation > 1 || (generation && (kind == WEIR_CHUNK_FREE || kind == WEIR_CHUNK_BARE)))
+      return true;
+  }
+  return false;
+}
+
 /* ---- the clock ------------------------------------------------------------------------------- */
 
 /* The boot id of this machine, read once; all zeros: not known. */

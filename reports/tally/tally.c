@@ -103,7 +103,7 @@ weir_status wr_tally_open(wr_tally **out, spool_reader *reader, const char *path
   }
   clock_init();
   know_spool(t);
-  weir_status st = t->options.anew || t->options.in_memory ? WEIR_ENOENT : wr_tally_load(t);
+  weir_status st = t->options.anew ? WEIR_ENOENT : wr_tally_load(t);
   if (st == WEIR_ENOENT) st = begin_anew(t);
   if (!st) st = resume_reader(t);
   if (st) {

@@ -53,7 +53,7 @@ typedef struct wr_tally_options {
   uint32_t most_modules; /* that are unloaded; 0: 1,024 */
   uint64_t keep_from;    /* ticks: what was used since is kept beyond these bounds */
   bool anew;             /* a state that is there is not gone on with */
-  bool in_memory;        /* no state is read or written, no chunk is handed back: for a second
+  bool in_memory;        /* no state is written, no chunk is handed back: for a second
                             reader of the spool, next to the one that does */
   void (*step)(void *context, wr_tally_step step); /* called at each; NULL: not */
   void *step_context;

@@ -100,6 +100,7 @@ struct collector {
   nvml_sampler *nvml;   /* NULL: not to be asked */
   spool_server *server; /* NULL: nobody is given spools */
   control *control;     /* NULL: nobody can ask anything */
+  live *live;           /* NULL: nobody looks */
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
@@ -163,6 +164,22 @@ control *collector_control(collector *c)
   return c->control;
 }
 
+/* Before programs get their chunks back. */
+static void lead_tallies(void *context)
+{
+  const collector *c = context;
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state == SPOOL_LIVE) (void)live_take(c->live, c->spools[i].path);
+}
+
+live *collector_watch(collector *c)
+{
+  if (c->live || !(c->live = live_new())) return c->live;
+  importer_read_too(c->importer, lead_tallies, c);
+  lead_tallies(c);
+  return c->live;
+}
+
 void collector_serve(collector *c, pid_t ancestor)
 {
   c->server = spool_server_new(c->dir, ancestor, process_start_time(ancestor));
@@ -185,6 +202,7 @@ void collector_free(collector *c)
   nvml_sampler_free(c->nvml);
   spool_server_free(c->server);
   control_free(c->control);
+  live_free(c->live);
   if (c->lock >= 0) (void)close(c->lock);
   if (c->inotify >= 0) (void)close(c->inotify);
   if (c->epoll >= 0) (void)close(c->epoll);
@@ -417,6 +435,7 @@ static void end_spools(collector *c)
     if (s->state != SPOOL_ENDING) continue;
     weir_status st = importer_drain(c->importer, s->number, s->reason, s->detail);
     if (note_failure(c, st)) return;
+    if (c->live) live_end(c->live, s->path);
     any = true;
     s->kept = st != WEIR_OK;
     if (s->kept) cmd_message("%s is kept: %s.", s->path, weir_error_message());

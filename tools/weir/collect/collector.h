@@ -12,6 +12,7 @@
 
 #include "reports/import/import.h"
 #include "tools/weir/collect/control.h"
+#include "tools/weir/collect/live.h"
 
 typedef struct collector collector;
 
@@ -67,6 +68,11 @@ void collector_serve(collector *c, pid_t ancestor);
 
 /* Where requests to the collector are registered (borrowed). NULL: nobody can ask. */
 control *collector_control(collector *c);
+
+/* From the first call on a tally of each process is led (borrowed; live.h): a tenth of what an
+ * import costs. Before any program runs, it knows all; later, what was done since. NULL: out of
+ * memory. */
+live *collector_watch(collector *c);
 
 void collector_free(collector *c);
 
