@@ -68,9 +68,9 @@ static inline __attribute__((always_inline)) uint64_t clock_ticks(void)
 /* One pair, the tightest of a few tries. */
 clock_pair clock_now(void);
 
-/* How long a read of the event clock takes, in ticks: what a call that is timed by two takes longer. The least of a few
- * hundred, in some us. */
-uint64_t clock_cost_ticks(void);
+/* How long a read of the event clock takes, in ticks: what a call that is timed by two takes longer. Found in
+ * some us; 0: the clock stands still. */
+double clock_cost_ticks(void);
 
 /* Builds the map from two pairs; `hint_hz` (0: none) serves when they are less than 1 ms apart. */
 clock_map clock_map_make(clock_pair first, clock_pair last, uint64_t hint_hz);

@@ -291,7 +291,7 @@ static weir_status queue_clock(wr_spool *s)
   clock_init();
   if (!s->live || im->clock_known || h->clock_kind != (uint32_t)clock_source_in_use) return WEIR_OK;
   const clock_map map = clock_map_make(h->clock_first, clock_now(), h->clock_hint_hz);
-  const double ns = (double)clock_cost_ticks() * map.ns_per_tick;
+  const double ns = clock_cost_ticks() * map.ns_per_tick;
   if (!(ns > 0 && ns < MOST_CLOCK_NS)) return WEIR_OK;
   im->clock_known = true;
   wr_op op = {.sql = "INSERT OR IGNORE INTO meta VALUES('clock_ns',?)",
