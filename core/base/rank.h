@@ -7,10 +7,11 @@
 #include <stdlib.h>
 
 /* Launchers of MPI programs set a variable of their own: Open MPI, PMIx, PMI, MVAPICH, jsrun;
- * torchrun's is a common word, and Slurm's may be of a launcher it started, so they come last. */
+ * torchrun's is a common word, and Slurm's may be of a launcher it started, so they come last.
+ * WEIR_RANK is for workers that have no rank of their own, as those of Dask and Ray. */
 #define RANK_VARIABLES                                                                             \
-  "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK",    \
-      "RANK", "SLURM_PROCID"
+  "WEIR_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",             \
+      "JSM_NAMESPACE_RANK", "RANK", "SLURM_PROCID"
 
 /* 0: there is none, else the rank and 1. */
 static inline uint32_t launched_rank(void)

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/base/clock.h"
+#include "core/base/rank.h"
+#include "core/base/trace_name.h"
 #include "interpose/elf/elf.h"
 #include "interpose/process/settings.h"
 #include "interpose/process/process.h"
@@ -25,6 +27,8 @@
 #define ROOM_FOR_TREE (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
 run_folder process_folder;
+
+static char name_refused[256]; /* why WEIR_OUTPUT names no trace; reported at the first event */
 
 /* ---- which folder ---------------------------------------------------------------------------- */
 
@@ -75,13 +79,23 @@ static unsigned long long random_part(void)
   return clock_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
 }
 
+/* A name that cannot be made, as for want of a rank, is no reason to have no trace. */
+static void name_output(const char *pattern)
+{
+  char name[PATH_MAX];
+  if (trace_name_expand(name, sizeof name, pattern, (uint32_t)getpid()) != WEIR_OK) {
+    (void)snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
+    (void)snprintf(name_refused, sizeof name_refused, "%s", weir_error_message());
+  }
+  process_absolute_path(process_folder.output, name);
+}
+
 /* Without `weir run`: this process chooses the names for itself and all its children. Nothing is
  * made yet: most programs never call CUDA. */
 static void choose_directory(void)
 {
   const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT"),
              *root = getenv("WEIR_SPOOL_ROOT");
-  char name[64];
 
   if (!is_usable_directory(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
   if (!is_usable_directory(place, 0)) place = "/tmp";
@@ -93,8 +107,7 @@ static void choose_directory(void)
     process_folder.path[0] = 0;
     return;
   }
-  (void)snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
-  process_absolute_path(process_folder.output, output && *output ? output : name);
+  name_output(output && *output ? output : "weir.%p.db");
   process_folder.automatic = true;
   setenv("WEIR_SPOOL_DIR", process_folder.path, 1);
   setenv("WEIR_SPOOL_AUTO", process_folder.path, 1);
@@ -151,26 +164,35 @@ static int output_error(void)
   return access(parent, W_OK | X_OK) ? errno : 0;
 }
 
-/* A trace that is there is not replaced: the next free name is taken, and reported. The collector
- * makes the file; where two programs want one name at once, it takes the one after. */
+/* Puts `number`, with a character before it, into the trace's name. Returns the name's length; 0: it
+ * is too long, or something of that name is there. */
+static size_t number_output(char name[PATH_MAX], char before, uint32_t number)
+{
+  struct stat file;
+  size_t stem = strlen(process_folder.output);
+  if (stem > 3 && strcmp(process_folder.output + stem - 3, ".db") == 0) stem -= 3;
+  int length = snprintf(name, PATH_MAX, "%.*s%c%u%s", (int)stem, process_folder.output, before,
+                        number, process_folder.output + stem);
+  return length >= PATH_MAX || lstat(name, &file) == 0 ? 0 : (size_t)length;
+}
+
+/* A trace that is there is not replaced: of processes that were launched together each takes the
+ * name with its rank in it, else the next free name is taken, and reported. The collector makes the
+ * file; where two programs want one name at once, it takes the one after. */
 static void choose_output(void)
 {
   struct stat file;
   char name[PATH_MAX];
-  size_t stem = strlen(process_folder.output);
+  const uint32_t rank = launched_rank();
 
   if (lstat(process_folder.output, &file) || !(S_ISREG(file.st_mode) || S_ISLNK(file.st_mode)))
     return;
-  if (stem > 3 && strcmp(process_folder.output + stem - 3, ".db") == 0) stem -= 3;
-  for (int n = 2; n < MOST_OUTPUTS; n++) {
-    int length = snprintf(name, sizeof name, "%.*s-%d%s", (int)stem, process_folder.output, n,
-                          process_folder.output + stem);
-    if (length >= (int)sizeof name) return;
-    if (lstat(name, &file) == 0) continue;
-    process_say("%s is there already: the trace is written to %s.", process_folder.output, name);
-    memcpy(process_folder.output, name, (size_t)length + 1);
-    return;
-  }
+  size_t length = rank ? number_output(name, '.', rank - 1) : 0;
+  for (uint32_t n = 2; n < MOST_OUTPUTS && !length; n++)
+    length = number_output(name, '-', n);
+  if (!length) return;
+  process_say("%s is there already: the trace is written to %s.", process_folder.output, name);
+  memcpy(process_folder.output, name, length + 1);
 }
 
 static void start_collector(void)
@@ -178,6 +200,8 @@ static void start_collector(void)
   char program[PATH_MAX + 16] = "";
   int error = output_error();
 
+  if (name_refused[0])
+    process_say("%s: the trace is written to %s.", name_refused, process_folder.output);
   if (!error) choose_output();
   if (error) {
     process_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "

@@ -1,11 +1,17 @@
 /* test_base.c: status, options, clock, map, version, and the table of functions. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
 #include "core/base/map.h"
 #include "core/base/options.h"
+#include "core/base/rank.h"
+#include "core/base/trace_name.h"
 #include "core/base/trylock.h"
 #include "core/trace/api.h"
 #include "core/weir.h"
@@ -361,6 +367,87 @@ START_TEST(the_hash_tells_tables_apart_by_their_common_part)
 }
 END_TEST
 
+/* ---- names of traces ------------------------------------------------------------------------- */
+
+static const struct {
+  const char *pattern, *name;
+} names[] = {{"t.db", "t.db"},
+             {"", ""},
+             {"%p.db", "4321.db"},
+             {"a%%b%%", "a%b%"},
+             {"%r", "7"},
+             {"%j/%r-%p", "j.1/7-4321"},
+             {"%q{TRACE_NAME_TEST}.%q{TRACE_NAME_EMPTY}", "x y."}};
+
+static void set_names(void)
+{
+  (void)setenv("WEIR_RANK", "7", 1);
+  (void)setenv("WEIR_JOB", "j.1", 1);
+  (void)setenv("TRACE_NAME_TEST", "x y", 1);
+  (void)setenv("TRACE_NAME_EMPTY", "", 1);
+}
+
+START_TEST(placeholders_of_a_name_are_filled_in)
+{
+  char name[64];
+  set_names();
+  ck_assert_int_eq(trace_name_expand(name, sizeof name, names[_i].pattern, 4321), WEIR_OK);
+  ck_assert_str_eq(name, names[_i].name);
+}
+END_TEST
+
+static const char *const bad_names[] = {"%",   "%x", "t%",   "%q",      "%qHOME",
+                                        "%q{", "%P", "%q{}", "%q{NONE", "%q{TRACE_NAME_NONE}"};
+
+START_TEST(a_placeholder_that_is_unknown_or_has_no_value_is_refused)
+{
+  char name[64];
+  ck_assert_int_eq(trace_name_expand(name, sizeof name, bad_names[_i], 1), WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "in the name of the trace"));
+}
+END_TEST
+
+START_TEST(a_rank_or_job_that_nobody_gave_is_refused)
+{
+  static const char *const unset[] = {RANK_VARIABLES, "WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID",
+                                      "LSB_JOBID",    "JOB_ID",   "FLUX_JOB_ID"};
+  char name[64];
+  for (size_t i = 0; i < sizeof unset / sizeof *unset; i++)
+    (void)unsetenv(unset[i]);
+  ck_assert_int_eq(trace_name_expand(name, sizeof name, "%r", 1), WEIR_EINVAL);
+  ck_assert_int_eq(trace_name_expand(name, sizeof name, "%j", 1), WEIR_EINVAL);
+}
+END_TEST
+
+START_TEST(a_name_ends_within_its_room)
+{
+  char name[8];
+  ck_assert_int_eq(trace_name_expand(name, sizeof name, "1234567", 1), WEIR_OK);
+  ck_assert_str_eq(name, "1234567");
+  ck_assert_int_eq(trace_name_expand(name, sizeof name, "12345678", 1), WEIR_EINVAL);
+  ck_assert_int_eq(trace_name_expand(name, sizeof name, "123456%p", 99), WEIR_EINVAL);
+}
+END_TEST
+
+START_TEST(a_number_in_a_name_is_the_first_that_is_free)
+{
+  char folder[] = "/tmp/weir-name-XXXXXX", pattern[64], name[64], wanted[64];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  (void)snprintf(pattern, sizeof pattern, "%s/t%%n.%%n", folder);
+  for (int n = 1; n < 4; n++) {
+    (void)snprintf(wanted, sizeof wanted, "%s/t%d.%d", folder, n, n);
+    ck_assert_int_eq(trace_name_expand(name, sizeof name, pattern, 1), WEIR_OK);
+    ck_assert_str_eq(name, wanted);
+    ck_assert_int_eq(mkdir(name, 0700), 0);
+  }
+  for (int n = 1; n < 4; n++) {
+    (void)snprintf(wanted, sizeof wanted, "%s/t%d.%d", folder, n, n);
+    (void)rmdir(wanted);
+  }
+  (void)rmdir(folder);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("core/base");
@@ -388,6 +475,13 @@ int main(void)
   tcase_add_test(t, a_guard_of_a_former_epoch_is_free);
   tcase_add_test(t, the_table_of_functions_is_whole);
   tcase_add_test(t, the_hash_tells_tables_apart_by_their_common_part);
+  tcase_add_loop_test(t, placeholders_of_a_name_are_filled_in, 0,
+                      (int)(sizeof names / sizeof *names));
+  tcase_add_loop_test(t, a_placeholder_that_is_unknown_or_has_no_value_is_refused, 0,
+                      (int)(sizeof bad_names / sizeof *bad_names));
+  tcase_add_test(t, a_rank_or_job_that_nobody_gave_is_refused);
+  tcase_add_test(t, a_name_ends_within_its_room);
+  tcase_add_test(t, a_number_in_a_name_is_the_first_that_is_free);
   suite_add_tcase(suite, t);
   return run_suite(suite);
 }

@@ -352,6 +352,41 @@ START_TEST(test_the_collector_is_started_and_nobody_notices)
 }
 END_TEST
 
+START_TEST(test_placeholders_of_the_trace_s_name_are_filled_in)
+{
+  char output[256];
+  const char *const env[] = {output, "NAMED=trace", NULL};
+
+  install(collector);
+  (void)snprintf(output, sizeof output, "WEIR_OUTPUT=%s", scratch("%q{NAMED}.db"));
+  outcome o = run_life_victim(BY_ITSELF, "five", env);
+  ck_assert_int_eq(o.status, 5);
+  ck_assert_str_eq(o.err, "");
+  const char *directory = collector_value(collector_says(), "spool-dir");
+  ck_assert_uint_eq(count(directory, "cudaMalloc").events, 5);
+  ck_assert_int_eq(remove_folder(directory), 0);
+}
+END_TEST
+
+START_TEST(test_a_name_that_cannot_be_made_is_reported_once)
+{
+  char output[256], wanted[128];
+  const char *const env[] = {output, NULL};
+
+  install(NULL);
+  (void)snprintf(output, sizeof output, "WEIR_OUTPUT=%s", scratch("%x.db"));
+  outcome o = run_life_victim(BY_ITSELF, "five", env);
+  (void)snprintf(wanted, sizeof wanted, "/weir.%d.db.", (int)o.pid);
+  ck_assert_int_eq(o.status, 5);
+  const char *said = strstr(o.err, "'%x' in the name of the trace is not known");
+  ck_assert_ptr_nonnull(said);
+  ck_assert_ptr_nonnull(strstr(said, wanted));
+  ck_assert_ptr_null(strstr(said + 1, "'%x'"));
+  o = run_life_victim(BY_ITSELF, "none", env); /* of a program without CUDA there is no trace */
+  ck_assert_str_eq(o.err, "");
+}
+END_TEST
+
 START_TEST(test_children_join_the_folder_of_the_first)
 {
   const char *text, *directory;
@@ -421,6 +456,8 @@ static Suite *loader_life_suite(void)
   tcase_add_test(t, test_who_makes_no_call_is_told_nothing);
   tcase_add_test(t, test_nothing_is_said_to_what_took_the_place_of_stderr);
   tcase_add_loop_test(t, test_the_collector_is_started_and_nobody_notices, 0, 2);
+  tcase_add_test(t, test_placeholders_of_the_trace_s_name_are_filled_in);
+  tcase_add_test(t, test_a_name_that_cannot_be_made_is_reported_once);
   tcase_add_test(t, test_children_join_the_folder_of_the_first);
   tcase_add_test(t, test_a_program_without_cuda_makes_nothing);
   tcase_add_test(t, test_a_missing_collector_is_said_and_the_spool_stays);

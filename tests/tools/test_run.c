@@ -378,6 +378,26 @@ START_TEST(processes_that_are_launched_together_have_traces_of_their_own)
 }
 END_TEST
 
+START_TEST(a_trace_is_named_by_placeholders)
+{
+  sh_status(0, "WEIR_RANK=3 WEIR_JOB=77 DAY=mon $WEIR run --sim -o '%%j.%%r.%%q{DAY}.%%n.db' -- "
+               "$VICTIM call");
+  ck_assert_int_eq(ask("77.3.mon.1.db", ALLOCS), 1);
+  ck_assert_int_eq(ask("77.3.mon.1.db", "SELECT rank FROM process"), 3);
+  sh_status(0, "$WEIR run --sim -o 'n%%n.db' -- $VICTIM call && $WEIR run --sim -o 'n%%n.db' -- "
+               "$VICTIM repeat 2");
+  ck_assert_int_eq(ask("n2.db", ALLOCS), 2);
+  sh_status(0,
+            "$WEIR run --sim -o 'p.%%p.db' -- sh -c 'echo $$ >pid; exec $VICTIM call' && test -s "
+            "p.$(cat pid).db");
+  const outcome *o = sh_status(2, "$WEIR run --sim -o 'x%%z.db' -- touch ran");
+  ck_assert_ptr_nonnull(strstr(o->err, "'%z' in the name of the trace is not known"));
+  o = sh_status(2, "$WEIR run --sim -o 'x%%r.db' -- touch ran");
+  ck_assert_ptr_nonnull(strstr(o->err, "no launcher has given this process a rank"));
+  sh_status(0, "test ! -e ran");
+}
+END_TEST
+
 /* No one of them replaces what another has just written. */
 START_TEST(of_a_launch_only_the_first_replaces_a_trace_by_force)
 {
@@ -892,6 +912,7 @@ int main(void)
   tcase_add_test(t, a_trace_that_is_being_written_is_not_taken_away);
   tcase_add_loop_test(t, processes_that_are_launched_together_have_traces_of_their_own, 0,
                       sizeof rank_variables / sizeof *rank_variables);
+  tcase_add_test(t, a_trace_is_named_by_placeholders);
   tcase_add_test(t, of_a_launch_only_the_first_replaces_a_trace_by_force);
   tcase_add_test(t, a_trace_is_for_its_owner_alone);
   tcase_add_test(t, what_a_neighbour_has_put_in_place_is_refused);

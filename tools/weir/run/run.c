@@ -13,6 +13,7 @@
  * Signals: see signals.c. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -24,6 +25,7 @@
 #include "core/base/options.h"
 #include "core/base/rank.h"
 #include "core/base/reroutes.h"
+#include "core/base/trace_name.h"
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/environment.h"
 #include "tools/weir/base/figures.h"
@@ -382,13 +384,30 @@ static char *open_unnamed(run *r, const char *command)
   return NULL;
 }
 
+/* Returns -o's name with its placeholders filled in (new), for a program of that pid; NULL without a
+ * message, but with a sentence (weir_error_message()). */
+static char *name_trace(const run *r, pid_t pid)
+{
+  char name[PATH_MAX];
+  if (trace_name_expand(name, sizeof name, r->output, (uint32_t)pid) != WEIR_OK) return NULL;
+  return cmd_format("%s", name);
+}
+
+/* Opens the trace that -o names. Returns its name (new); NULL after a message. */
+static char *open_wanted(run *r, const char *command)
+{
+  char *output = name_trace(r, r->child);
+  if (output) return open_named(r, output, command);
+  cmd_message("%s.", weir_error_message());
+  return NULL;
+}
+
 /* Names and makes the trace, with the program at the gate. Returns its name (new); NULL after a
  * message. */
 static char *open_trace(run *r)
 {
   char *command = command_line(r->argv, r->env.redact || environment_redacts());
-  char *output =
-      r->output ? open_named(r, cmd_format("%s", r->output), command) : open_unnamed(r, command);
+  char *output = r->output ? open_wanted(r, command) : open_unnamed(r, command);
   if (output) collector_serve(r->job.collector, getpid());
   if (output && !r->env.sim) collector_ask_nvml(r->job.collector);
   free(command);
@@ -470,6 +489,19 @@ static bool goes_with_fixes(const cmd *c, const run *r)
   return cmd_usage(c, "--apply needs stacks: --stacks=off does not go with it"), false;
 }
 
+/* Whether the trace may be had: a look before anything is made; the pid of the program is not known
+ * so far. Returns 0, or an exit status after a message. */
+static int look_at_output(const cmd *c, const run *r)
+{
+  bool shared;
+  if (!r->output) return 0;
+  char *name = name_trace(r, getpid());
+  if (!name) return cmd_usage(c, "%s", weir_error_message());
+  bool may = output_may_share(name, r->force, launched_rank(), &shared);
+  free(name);
+  return may ? 0 : CMD_RUN_FAILED;
+}
+
 /* Does everything after the options. Returns an exit status. */
 static int prepare_and_run(const cmd *c, run *r)
 {
@@ -480,9 +512,8 @@ static int prepare_and_run(const cmd *c, run *r)
   if (error) return cmd_cannot_run(r->argv[0], error);
   environment_fixes(&r->env);
   if (r->env.apply && !r->output) return run_unrecorded(r);
-  bool shared;
-  if (r->output && !output_may_share(r->output, r->force, launched_rank(), &shared))
-    return CMD_RUN_FAILED;
+  int status = look_at_output(c, r);
+  if (status) return status;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
   return run_to_the_end(r);
 }
