@@ -18,8 +18,7 @@
 
 enum {
   CONTROL_LINE = 8192, /* bytes of a request, its newline included */
-  CONTROL_WORDS = 16,  /* of a request, its verb included */
-  CONTROL_CLIENTS = 32 /* at once; the one that is silent for longest makes room */
+  CONTROL_WORDS = 16   /* of a request, its verb included */
 };
 
 typedef struct control control;

@@ -12,7 +12,10 @@ typedef struct led {
   spool_reader *reader; /* NULL: it cannot be read, and is not tried again */
   wr_tally *tally;
   bool whole;
+  uint64_t swept_ns; /* CLOCK_MONOTONIC of its last commit, which drops what is old */
 } led;
+
+#define SWEEP_NS UINT64_C(1000000000)
 
 struct live {
   led *spools;
@@ -57,13 +60,15 @@ static bool is_whole(const led *x)
   return facts->events || !spool_reader_reused(x->reader);
 }
 
+/* A reader that may write asks the program for its stacks anew where they were missed, and does
+ * nothing else: chunks are handed back by others alone. */
 static led *begin_led(live *l, const char *spool)
 {
   const wr_tally_options options = {.in_memory = true};
   l->spools = cmd_grow(l->spools, &l->room, l->count, sizeof *l->spools);
   led *x = &l->spools[l->count++];
   *x = (led){.path = cmd_format("%s", spool)};
-  if (spool_reader_open(&x->reader, spool, false) != WEIR_OK) {
+  if (spool_reader_open(&x->reader, spool, true) != WEIR_OK) {
     x->reader = NULL;
     return x;
   }
@@ -74,13 +79,17 @@ static led *begin_led(live *l, const char *spool)
     return x;
   }
   x->whole = is_whole(x);
+  if (!x->whole) (void)spool_reader_renew_stacks(x->reader);
   return x;
 }
 
 static bool take(led *x, bool final)
 {
-  return x->tally && wr_tally_drain(x->tally, final) == WEIR_OK &&
-         wr_tally_commit(x->tally) == WEIR_OK;
+  const uint64_t now = clock_monotonic_ns();
+  if (!x->tally || wr_tally_drain(x->tally, final) != WEIR_OK) return false;
+  if (now - x->swept_ns < SWEEP_NS) return true;
+  x->swept_ns = now;
+  return wr_tally_commit(x->tally) == WEIR_OK;
 }
 
 bool live_take(live *l, const char *spool)
