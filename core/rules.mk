@@ -7,7 +7,7 @@
 #   CORE_TRACE_WRITER_OBJS  base and the writing side: the preload library
 #   CORE_TRACE_READER_OBJS  base and the reading side: the tools
 
-CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/base/clock.c core/base/options.c core/base/rules.c core/base/map.c core/base/image.c core/base/trace_name.c)
+CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/base/clock.c core/base/options.c core/base/keep.c core/base/rules.c core/base/map.c core/base/image.c core/base/trace_name.c)
 CORE_UNWIND_OBJS       := $(call objs,$(addprefix core/trace/,unwind.c stack_path.c stack_memory.c))
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/trace/spool_writer.c core/trace/spool_request.c core/trace/stack.c core/trace/stack_signs.c core/trace/api.c)
 CORE_JSON_OBJS         := $(call objs,core/base/dump.c core/base/json.c)

@@ -228,6 +228,7 @@ typedef struct spool_writer {
 typedef struct spool_options {
   const char *directory; /* absolute; borrowed during the call */
   uint64_t limit_bytes;  /* of all spools in the folder together, 0: 1 GiB */
+  uint64_t keep_bytes;   /* a recorder keeps so many of this spool, 0: none does; see below */
   uint32_t mode;
   uint32_t api_count;
   uint64_t api_hash;
@@ -237,6 +238,10 @@ typedef struct spool_options {
   bool chunk;   /* an event follows: the first chunk is made with the header, where there is room */
   uint32_t pid; /* whose it is, 0: the caller's: a vfork()ed child opens its parent's */
 } spool_options;
+
+/* With keep_bytes the spool takes up as much and two chunks more for each thread that writes, at
+ * the most, whatever others in the folder do; limit_bytes counts too where it is given. Chunks are
+ * small then against what is kept. */
 
 /* Creates PID-N.spool in the directory, mode 0600, O_EXCL|O_NOFOLLOW, header reserved and mapped.
  * The name appears when the header is whole. One spool a process: a second call (after fork)

@@ -57,7 +57,8 @@
 enum {
   STATE_BITS = WEIR_CHUNK_STATE_BITS,
   STATE_MASK = WEIR_CHUNK_STATE_MASK,
-  GRADES = 7, /* chunks are 1 to 64 units long */
+  GRADES = 7,        /* chunks are 1 to 64 units long */
+  KEPT_CHUNKS = 128, /* that make up what a recorder keeps, of a program that writes fast */
   MANY = 1024,
   LOOK_AT = 128, /* entries looked at for a FREE one before growing */
   STARVED_SCAN = 15,
@@ -70,6 +71,8 @@ _Static_assert(WEIR_SPOOL_UNIT << (GRADES - 1) == WEIR_SPOOL_CHUNK, "the largest
 static FORK_STATE struct {
   _Atomic(spool_header *) header; /* mapped; NULL: no spool */
   uint64_t limit;                 /* bytes of chunks */
+  uint64_t keep;                  /* bytes that a recorder keeps of this spool; 0: there is none */
+  unsigned most_grade;            /* of chunks, where a record does not need more */
   dev_t device;                   /* of the file, to know it again by its path */
   ino_t inode;
   spool_header *stale;  /* the header's place after a fork, to be unmapped */
@@ -632,6 +635,24 @@ static weir_status status_of(int error)
   }
 }
 
+/* The largest grade of at most `units`. */
+static unsigned grade_below(uint64_t units)
+{
+  unsigned grade = 0;
+  while (grade + 1 < GRADES && UINT64_C(2) << grade <= units)
+    grade++;
+  return grade;
+}
+
+static void set_limits(const spool_options *options)
+{
+  spool.keep = options->keep_bytes;
+  spool.limit = options->limit_bytes ? options->limit_bytes : DEFAULT_LIMIT;
+  if (spool.keep && !options->limit_bytes) spool.limit = INT64_MAX;
+  spool.most_grade = GRADES - 1;
+  if (spool.keep) spool.most_grade = grade_below(spool.keep / WEIR_SPOOL_UNIT / KEPT_CHUNKS);
+}
+
 weir_status spool_open(const spool_options *options)
 {
   int saved = errno, error = EEXIST;
@@ -641,7 +662,7 @@ weir_status spool_open(const spool_options *options)
                      options->directory ? options->directory : "");
   clock_init();
   unmap_former_spool();
-  spool.limit = options->limit_bytes ? options->limit_bytes : DEFAULT_LIMIT;
+  set_limits(options);
   if (options->alone)
     unmap_budget();
   else
@@ -778,6 +799,14 @@ static void repay_budget(spool_header *h, uint64_t bytes)
   if (spool.budget) atomic_fetch_sub(&spool.budget->taken, bytes);
 }
 
+/* What is kept, and two chunks for each thread that writes and the one that is about to. */
+static uint64_t most_own_bytes(void)
+{
+  const uint64_t chunk = (uint64_t)WEIR_SPOOL_UNIT << spool.most_grade;
+  const uint32_t owners = atomic_load_explicit(&spool.owners, memory_order_relaxed);
+  return spool.keep ? spool.keep + 2 * chunk * (owners + 1) : UINT64_MAX;
+}
+
 /* Takes `bytes` from the budget; false: they would pass the limit. */
 static bool draw_budget(spool_header *h, uint64_t bytes)
 {
@@ -785,7 +814,7 @@ static bool draw_budget(spool_header *h, uint64_t bytes)
   if (spool.budget) atomic_fetch_add(&spool.budget->taken, bytes);
   uint64_t used = own_bytes(h);
   if (spool.budget) used = in_use(&spool.budget->taken, &spool.budget->returned);
-  if (used <= spool.limit) return true;
+  if (used <= spool.limit && own_bytes(h) <= most_own_bytes()) return true;
   repay_budget(h, bytes);
   return false;
 }
@@ -924,15 +953,6 @@ static bool add_chunk(spool_header *h, unsigned want, unsigned least, uint32_t *
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* The largest grade of at most `units`. */
-static unsigned grade_below(uint64_t units)
-{
-  unsigned grade = 0;
-  while (grade + 1 < GRADES && UINT64_C(2) << grade <= units)
-    grade++;
-  return grade;
-}
-
 /* The smallest grade that has `slots`. */
 static unsigned grade_for(uint32_t slots)
 {
@@ -950,6 +970,7 @@ static unsigned grade_wanted(const spool_header *h, const spool_writer *w, unsig
   unsigned floor = grade_below(own_bytes(h) / WEIR_SPOOL_UNIT / MANY);
   unsigned grade = w->grade < share ? w->grade : share;
   if (grade < floor) grade = floor;
+  if (grade > spool.most_grade) grade = spool.most_grade;
   return grade < least ? least : grade;
 }
 

@@ -21,10 +21,11 @@
 #include "interpose/process/settings.h"
 #include "interpose/process/process.h"
 
-#define MOST_OUTPUTS  10000    /* names tried for a trace */
-#define PAUSE_NS      10000000 /* between two looks for a collector about to start */
-#define MOST_PAUSES   100
-#define ROOM_FOR_TREE (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
+#define MOST_OUTPUTS 10000    /* names tried for a trace */
+#define PAUSE_NS     10000000 /* between two looks for a collector about to start */
+#define MOST_PAUSES  100
+#define ROOM_FOR_TREE                                                                              \
+  (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen, but for a recorder */
 
 run_folder process_folder;
 
@@ -97,7 +98,8 @@ static void choose_directory(void)
   const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT"),
              *root = getenv("WEIR_SPOOL_ROOT");
 
-  if (!is_usable_directory(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
+  const uint64_t room = process_folder.keep ? 2 * process_folder.keep : ROOM_FOR_TREE;
+  if (!is_usable_directory(place, room)) place = getenv("TMPDIR");
   if (!is_usable_directory(place, 0)) place = "/tmp";
   if (root && *root) place = root;
   if (snprintf(process_folder.path, sizeof process_folder.path, "%s/weir-%u-%d-%llu-%016llx", place,

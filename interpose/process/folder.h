@@ -5,12 +5,14 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include "core/base/status.h"
 
 typedef struct run_folder {
   char path[PATH_MAX];   /* of spools; "": none */
   char output[PATH_MAX]; /* trace, when automatic */
   char home[PATH_MAX];   /* folder of our own file; "": not known */
+  uint64_t keep;         /* bytes that a recorder keeps of each process; 0: there is none */
   bool automatic;        /* without `weir run`: folder and collector are made here */
 } run_folder;
 

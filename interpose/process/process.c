@@ -21,6 +21,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 #include "core/base/fork.h"
+#include "core/base/keep.h"
 #include "core/base/options.h"
 #include "core/trace/api.h"
 #include "interpose/elf/elf.h"
@@ -104,6 +105,11 @@ static void read_options(void)
     if (st == WEIR_OK) life.depth = (unsigned)depth;
     process_bad_option("WEIR_STACKS", st);
   }
+  if ((text = getenv("WEIR_KEEP"))) {
+    keep_size keep = {0};
+    process_bad_option("WEIR_KEEP", keep_read(&keep, "WEIR_KEEP", text));
+    process_folder.keep = keep.bytes;
+  }
   if ((text = getenv("WEIR_SPOOL_LIMIT")))
     process_bad_option("WEIR_SPOOL_LIMIT",
                        option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
@@ -115,6 +121,7 @@ static weir_status open_spool_with(bool chunk)
 {
   spool_options options = {.directory = process_folder.path,
                            .limit_bytes = life.limit,
+                           .keep_bytes = process_folder.keep,
                            .api_count = api_total,
                            .redact = life.redact,
                            .chunk = chunk,

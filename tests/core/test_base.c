@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/keep.h"
 #include "core/base/map.h"
 #include "core/base/options.h"
 #include "core/base/rank.h"
@@ -195,6 +196,41 @@ START_TEST(numbers_and_choices)
   ck_assert_int_eq(option_choice(&choice, "MODE", "Strict", modes), WEIR_EINVAL);
   ck_assert_str_eq(weir_error_message(),
                    "MODE=Strict is not known; valid: observe, strict, relaxed");
+}
+END_TEST
+
+START_TEST(what_a_recorder_keeps_is_a_size_a_time_or_both)
+{
+  static const struct {
+    const char *text;
+    keep_size keep;
+  } good[] = {{"64M", {UINT64_C(64) << 20, 0}},
+              {"1048576", {1 << 20, 0}},
+              {"2g", {UINT64_C(2) << 30, 0}},
+              {"30s", {KEEP_USUAL, UINT64_C(30000000000)}},
+              {"250ms", {KEEP_USUAL, UINT64_C(250000000)}},
+              {"8M,5min", {8 << 20, UINT64_C(300000000000)}},
+              {"1h,8MiB", {8 << 20, UINT64_C(3600000000000)}},
+              {"off", {0, 0}}};
+  static const char *const bad[] = {
+      "",         "5m",          "1023K",
+      "3G",       "0s",          "s",
+      "64M,",     ",1s",         "1s ",
+      "1.5s",     "-1s",         "64 M",
+      "1s,1s,1s", "9999999999s", "64MMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMMM"};
+  keep_size keep;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    ck_assert_msg(keep_read(&keep, "X", good[i].text) == WEIR_OK, "%s", weir_error_message());
+    ck_assert_uint_eq(keep.bytes, good[i].keep.bytes);
+    ck_assert_uint_eq(keep.ns, good[i].keep.ns);
+  }
+  keep = (keep_size){1, 2};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    ck_assert_msg(keep_read(&keep, "X", bad[i]) == WEIR_EINVAL, "%s", bad[i]);
+    ck_assert_msg(keep.bytes == 1 && keep.ns == 2, "%s", bad[i]);
+  }
+  ck_assert_int_eq(keep_read(&keep, "--keep", "5m"), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(), "--keep=5m is a size or a time: give 5M or 5min");
 }
 END_TEST
 
@@ -465,6 +501,7 @@ int main(void)
   tcase_add_test(t, booleans_are_parsed);
   tcase_add_test(t, off_or_a_number);
   tcase_add_test(t, numbers_and_choices);
+  tcase_add_test(t, what_a_recorder_keeps_is_a_size_a_time_or_both);
   tcase_add_test(t, several_choices);
   tcase_add_test(t, ticks_never_go_back);
   tcase_add_test(t, a_read_of_the_clock_takes_time);

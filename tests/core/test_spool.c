@@ -807,6 +807,32 @@ START_TEST(headers_are_in_the_budget_and_had_beyond_it)
 }
 END_TEST
 
+/* A recorder that takes nothing: the spool grows to what is kept and two chunks for each thread,
+ * whatever the folder's other spools have, and what does not fit is dropped, counted. */
+START_TEST(a_spool_that_is_kept_has_a_bound_of_its_own)
+{
+  enum { KEPT = 4 << 20, CHUNK = KEPT / 128, THREADS = 3 };
+  spool_options options = {.directory = folder, .keep_bytes = KEPT};
+  static spool_writer w[THREADS];
+  char path[512];
+  struct stat file;
+  memset(w, 0, sizeof w);
+  for (int spools = 0; spools < 2; spools++) {
+    uint64_t written = 0;
+    ck_assert_int_eq(spool_open(&options), WEIR_OK);
+    for (int i = 0; i < 4 * KEPT / 64; i++)
+      written += put_event(&w[i % THREADS], 1, (uint64_t)i);
+    spool_path(path, folder, getpid(), spools);
+    ck_assert_int_eq(stat(path, &file), 0);
+    ck_assert_uint_le((uint64_t)file.st_blocks * 512, KEPT + 2 * CHUNK * (THREADS + 1));
+    ck_assert_uint_ge(written * sizeof(trace_event), KEPT - KEPT / 8);
+    ck_assert_uint_eq(spool_current()->dropped, 4 * KEPT / 64 - written);
+    for (uint32_t i = 0; i < spool_current()->chunks; i++)
+      ck_assert_uint_le(spool_directory(spool_current())[i].units * WEIR_SPOOL_UNIT, CHUNK);
+  }
+}
+END_TEST
+
 /* What an event needs is there when the file cannot be opened again; where the limit has no room
  * for it, the spool opens without. */
 START_TEST(a_chunk_that_is_asked_for_comes_with_the_header)
@@ -985,6 +1011,7 @@ int main(void)
   tcase_add_loop_test(t, by_time_each_record_comes_once_and_none_is_early, 0, 4);
   tcase_add_test(t, what_was_drained_is_given_back);
   tcase_add_test(t, headers_are_in_the_budget_and_had_beyond_it);
+  tcase_add_test(t, a_spool_that_is_kept_has_a_bound_of_its_own);
   tcase_add_test(t, a_chunk_that_is_asked_for_comes_with_the_header);
   tcase_add_test(t, spools_of_a_folder_share_one_budget);
   tcase_add_test(t, a_reader_steers_the_program);

@@ -148,10 +148,10 @@ static char *make_in(const char *parent)
   return NULL;
 }
 
-static bool shm_has_room(void)
+static bool shm_has_room(uint64_t room)
 {
   struct statvfs v;
-  return statvfs(SHM, &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize >= SHM_ROOM;
+  return statvfs(SHM, &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize >= room;
 }
 
 size_t environment_spool_places(const char *places[ENVIRONMENT_SPOOL_PLACES])
@@ -172,8 +172,9 @@ bool environment_spool_dir(environment *e)
 {
   const char *places[ENVIRONMENT_SPOOL_PLACES];
   size_t count = environment_spool_places(places);
+  const uint64_t room = e->keep_bytes ? 2 * e->keep_bytes : SHM_ROOM;
   for (size_t i = 0; i < count && !e->spool_dir; i++)
-    if (strcmp(places[i], SHM) != 0 || shm_has_room()) e->spool_dir = make_in(places[i]);
+    if (strcmp(places[i], SHM) != 0 || shm_has_room(room)) e->spool_dir = make_in(places[i]);
   if (e->spool_dir) return true;
   cmd_message("cannot make a folder for spools in %s: %s.", places[count - 1],
               *places[count - 1] == '/' ? strerror(errno) : "it is no absolute path");
@@ -301,6 +302,7 @@ void environment_apply(const environment *e)
   set_variable("WEIR_POISON", e->poison ? "1" : NULL);
   set_variable("WEIR_REDACT", e->redact ? "1" : NULL);
   set_variable("WEIR_PYTHON", e->python);
+  set_variable("WEIR_KEEP", e->keep);
   if (!e->sim) return;
   apply_sim(e);
   (void)setenv("WEIR_CUPTI", e->sim_cupti, 1); /* a program's own is for another driver */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "tools/weir/base/options.h"
 
 typedef struct environment {
@@ -21,6 +22,8 @@ typedef struct environment {
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */
   const char *python;       /* --python, or NULL */
+  const char *keep;         /* --keep, or NULL */
+  uint64_t keep_bytes;      /* of it, or of WEIR_KEEP; 0: no recorder */
   const char *rules;        /* --cache-rules, or NULL */
   char *rules_path;         /* the same, absolute */
   const char *apply;        /* --apply, or NULL */
