@@ -29,7 +29,7 @@ static bool same_text(const wr_tally *t, wr_piece_of_text a, const char *text, s
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-static bool add_stack(wr_tally *t, uint64_t key, const void *frames, uint32_t depth)
+static bool add_stack(wr_tally *t, uint64_t key, const void *frames, uint32_t depth, uint64_t time)
 {
   bool added;
   wr_table *all = &t->s.frame;
@@ -40,6 +40,7 @@ static bool add_stack(wr_tally *t, uint64_t key, const void *frames, uint32_t de
   stack->first = all->count;
   stack->depth = depth;
   stack->unloads = (uint32_t)wr_facts(t)->unloads;
+  stack->met = time;
   if (depth) memcpy(wr_table_at(all, all->count), frames, depth * sizeof(uint64_t));
   all->count += depth;
   return true;
@@ -58,7 +59,8 @@ static weir_status take_stack_record(wr_tally *t, const wr_tally_thread *thread,
     memcpy(&address, payload + i * sizeof address, sizeof address);
     hash = hash_mix(hash, address);
   }
-  if (!add_stack(t, wr_key(hash), payload, (uint32_t)depth) || !wr_table_room(&t->s.local, 1))
+  if (!add_stack(t, wr_key(hash), payload, (uint32_t)depth, head->start) ||
+      !wr_table_room(&t->s.local, 1))
     return wr_tally_no_memory(t);
   wr_local_stack *local = wr_table_place(&t->s.local, wr_key_of_small(thread->serial, id), &added);
   local->stack = wr_key(hash);
@@ -110,6 +112,7 @@ static weir_status take_module_record(wr_tally *t, const trace_event *head, cons
   m = wr_table_place(&t->s.module, key, &added);
   m->info = info;
   m->loaded = head->start;
+  m->unloads_before = (uint32_t)wr_facts(t)->unloads;
   const size_t named = (size_t)info.build_id_bytes + info.path_bytes;
   if (left - named >= sizeof m->stamp) memcpy(&m->stamp, build_id + named, sizeof m->stamp);
   good = put_text(t, &m->build_id, build_id, info.build_id_bytes) &&
@@ -140,7 +143,11 @@ static weir_status take_name_of(wr_tally *t, const trace_event *head, const char
                                 size_t bytes)
 {
   const uint8_t kind = head->b < WR_NAME_RANGE ? (uint8_t)head->b : 0;
-  wr_tally_name as = {.handle = head->a, .bytes = head->stream, .used = head->start, .kind = kind};
+  wr_tally_name as = {.handle = head->a,
+                      .bytes = head->stream,
+                      .said = head->start,
+                      .used = head->start,
+                      .kind = kind};
   uint64_t key = wr_name_key(kind, head->a);
   if (kind != WEIR_NAME_CATEGORY) return put_name(t, key, &as, payload, 0, bytes);
   const char *zero = bytes ? memchr(payload, 0, bytes) : NULL;
@@ -163,6 +170,7 @@ static weir_status take_range_name_of(wr_tally *t, const wr_tally_thread *thread
   if ((size_t)name.domain_bytes + name.text_bytes > bytes - sizeof name) return WEIR_OK;
   const wr_tally_name as = {.handle = (uint32_t)head->a,
                             .bytes = (uint64_t)name.category << 32 | name.color,
+                            .said = head->start,
                             .used = head->start,
                             .thread = thread->serial,
                             .kind = WR_NAME_RANGE};
@@ -233,6 +241,7 @@ static wr_pending *begin_change(wr_tally *t, wr_tally_thread *thread, const trac
   p->detail = head->graph_fact;
   p->address = head->a;
   p->about = head->b;
+  p->start = head->start;
   p->first = t->s.node.count;
   return p;
 }

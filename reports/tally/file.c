@@ -14,7 +14,7 @@
 #include "reports/tally/private.h"
 
 #define STATE_MAGIC   "WEIRTLY\1"
-#define STATE_VERSION 2u
+#define STATE_VERSION 3u
 #define STATE_MOST    (UINT64_C(1) << 32) /* bytes of a state */
 
 enum { MOST_OPEN = 4096 /* ranges of a thread */ };
@@ -347,6 +347,7 @@ static bool read_whole(int fd, char *to, uint64_t bytes)
 weir_status wr_tally_load(wr_tally *t)
 {
   struct stat file;
+  if (!lstat(t->path, &file) && S_ISLNK(file.st_mode)) return refuse(t, "it is a link");
   int fd = wr_open_regular(t->path, STATE_MOST, &file);
   if (fd < 0 && errno == ENOENT) return WEIR_ENOENT;
   if (fd < 0) return weir_fail_errno(WEIR_ECORRUPT, errno, "%s is no state of a tally", t->path);

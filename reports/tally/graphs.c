@@ -79,6 +79,8 @@ weir_status wr_graph_change(wr_tally *t, const wr_pending *p)
   if (!wr_table_room(&t->s.graph, 1)) return wr_tally_no_memory(t);
   wr_tally_graph *g = wr_table_place(&t->s.graph, wr_key_of_one(WR_OF_GRAPH, p->address), &added);
   g->exec = p->address;
+  g->changed = p->time;
+  g->thread = p->thread;
   wr_node *n;
   switch (p->detail) {
   case WEIR_GRAPH_UPDATED:
@@ -88,6 +90,7 @@ weir_status wr_graph_change(wr_tally *t, const wr_pending *p)
   case WEIR_GRAPH_MADE:
     g->known = p->complete;
     if (!p->complete && p->detail == WEIR_GRAPH_UPDATED) return WEIR_OK;
+    g->graph = p->about;
     g->first = p->first;
     g->count = p->complete ? p->count : 0;
     return WEIR_OK;

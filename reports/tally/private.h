@@ -111,6 +111,13 @@ weir_status wr_tally_extended(void *context, uint32_t serial, uint32_t tid, cons
  * more records too. */
 weir_status wr_tally_settle(wr_tally *t, uint64_t before, bool all);
 
+/* The accounts that a block is counted in; how many they are. */
+typedef struct wr_account_place {
+  unsigned device, class;
+} wr_account_place;
+
+unsigned wr_accounts_of(const wr_tally_block *b, wr_account_place out[3]);
+
 /* graphs.c: a change; `take` for each allocation (free: false) and free of a launch. */
 weir_status wr_graph_change(wr_tally *t, const wr_pending *p);
 void wr_graph_destroyed(wr_tally *t, uint64_t exec);

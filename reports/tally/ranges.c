@@ -108,6 +108,7 @@ static weir_status end_range(wr_tally *t, const trace_event *e)
 
 weir_status wr_tally_range(wr_tally *t, wr_tally_thread *thread, const trace_event *e)
 {
+  if (e->start > wr_facts(t)->latest_range) wr_facts(t)->latest_range = e->start;
   switch (e->range_fact) {
   case WEIR_RANGE_PUSH:
     return push_range(t, thread, e);

@@ -40,14 +40,21 @@ static void change_account(wr_tally *t, unsigned device, unsigned class, const w
   a->peak_time = b->time;
 }
 
-static void count_block(wr_tally *t, const wr_tally_block *b, bool begins)
+unsigned wr_accounts_of(const wr_tally_block *b, wr_account_place out[3])
 {
   const bool side = is_device_side(b);
   const unsigned device = side ? b->device : WEIR_DEVICE_NONE;
-  change_account(t, device, b->kind == WEIR_EV_HOSTREG ? WR_ACCOUNT_REGISTERED : b->mem, b, begins);
-  if (!side) return;
-  change_account(t, device, WR_ACCOUNT_DEVICE_SIDE, b, begins);
-  change_account(t, WR_ALL_DEVICES, WR_ACCOUNT_DEVICE_SIDE, b, begins);
+  out[0] = (wr_account_place){device, b->kind == WEIR_EV_HOSTREG ? WR_ACCOUNT_REGISTERED : b->mem};
+  out[1] = (wr_account_place){device, WR_ACCOUNT_DEVICE_SIDE};
+  out[2] = (wr_account_place){WR_ALL_DEVICES, WR_ACCOUNT_DEVICE_SIDE};
+  return side ? 3 : 1;
+}
+
+static void count_block(wr_tally *t, const wr_tally_block *b, bool begins)
+{
+  wr_account_place places[3];
+  for (unsigned i = 0, count = wr_accounts_of(b, places); i < count; i++)
+    change_account(t, places[i].device, places[i].class, b, begins);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -69,11 +76,26 @@ static wr_tally_block *find_block(const wr_tally *t, wr_space space, uint64_t ad
   return wr_find(&t->s.block, block_key_of(space, address));
 }
 
+/* The block that another has taken the place of: its free may still come. */
+static void keep_replaced(wr_tally *t, const wr_tally_block *b)
+{
+  bool added;
+  wr_tally_block *kept = wr_place(&t->s.replaced, b->key, &added);
+  if (kept) *kept = *b;
+}
+
+static void forget_replaced(wr_tally *t, const wr_tally_block *b)
+{
+  wr_tally_block *kept = b->replaced ? wr_find(&t->s.replaced, b->key) : NULL;
+  if (kept) wr_table_remove(&t->s.replaced, kept);
+}
+
 static weir_status begin_block(wr_tally *t, const wr_pending *p, bool of_graph)
 {
   const wr_space space = space_of(p);
   bool added;
-  if (!wr_table_room(&t->s.block, 1)) return wr_tally_no_memory(t);
+  if (!wr_table_room(&t->s.block, 1) || !wr_table_room(&t->s.replaced, 1))
+    return wr_tally_no_memory(t);
   wr_tally_block *b = wr_place(&t->s.block, block_key_of(space, p->address), &added);
   wr_tally_block fresh = {.key = b->key,
                           .address = p->address,
@@ -89,13 +111,19 @@ static weir_status begin_block(wr_tally *t, const wr_pending *p, bool of_graph)
                           .context = p->context,
                           .space = (uint8_t)space,
                           .replaced = !added,
-                          .of_graph = of_graph};
+                          .of_graph = of_graph,
+                          .flags = p->flags,
+                          .detail = p->reason,
+                          .src_device = p->src_device,
+                          .b = p->about,
+                          .stream = p->stream};
   if (!added) {
     wr_facts(t)->replaced++;
     const bool late = p->time < b->time; /* the one that is there replaced it */
     if (late) fresh.replaced = b->replaced;
     if (late) b->replaced = 1;
     if (!late) count_block(t, b, false);
+    keep_replaced(t, late ? &fresh : b);
     if (late) {
       count_block(t, &fresh, true);
       count_block(t, &fresh, false);
@@ -111,6 +139,7 @@ static weir_status begin_block(wr_tally *t, const wr_pending *p, bool of_graph)
 static void end_block(wr_tally *t, wr_tally_block *b)
 {
   count_block(t, b, false);
+  forget_replaced(t, b);
   wr_table_remove(&t->s.block, b);
 }
 
@@ -123,6 +152,7 @@ static void free_block(wr_tally *t, const wr_pending *p)
   const bool before = b && p->time < b->time;
   const bool tremor = b && p->thread != b->thread && p->time - b->time < t->tremor;
   if (b && b->replaced && (before || tremor)) {
+    forget_replaced(t, b);
     b->replaced = 0;
     wr_facts(t)->replaced--;
   } else if (b && !before) {
@@ -175,6 +205,8 @@ static weir_status take_of_launch(wr_tally *t, const wr_pending *launch,
   const uint8_t mem = node->mem & 15;
   wr_tally_block *b = find_block(t, WR_ADDRESS, node->a);
   p.kind = WEIR_EV_ALLOC;
+  p.about = launch->address;
+  p.src_device = launch->device;
   p.address = node->a;
   p.bytes = node->bytes;
   p.device = node->device;

@@ -12,12 +12,14 @@
  *   - dictionaries: stacks, modules, names, Python frames, contexts, streams, threads
  *   - the latest of what caches, pools and devices have (wr_tally_gauge)
  *   - memory events that came before others that are older (wr_pending)
+ * That is enough to make records of it again (replay.h), which a trace of what comes after begins
+ * with: so calls that are still of account are kept with all that their records had.
  *
  * What is bounded by what. By the program's own state, and by nothing else: blocks, open ranges,
  * graphs, contexts, streams, modules that are loaded, threads there ever were (48 bytes each: where
- * reading goes on). By wr_tally_options: totals, names and modules that are unloaded. What is beyond
- * goes, the least recently used first, and never what a live block or something kept needs: a total
- * is added to the one of all its kin without a stack (WR_STACK_FORGOTTEN), so that every sum stays
+ * reading goes on), pools and devices. By wr_tally_options: totals, names and modules that are
+ * unloaded. What is beyond goes, the least recently used first, and never what a live block or
+ * something kept needs: a total is added to the one of all its kin without a stack (WR_STACK_FORGOTTEN), so that every sum stays
  * what it was; then stacks that no total, block or pending event has; then Python frames that no
  * stack has. Pending events: 2048 a thread, as the reader delivers them.
  *
@@ -85,8 +87,11 @@ typedef struct wr_tally_block {
   uint8_t device, mem, context;
   uint8_t space;    /* wr_space */
   uint8_t replaced; /* 1: it took the place of one whose free was not seen so far */
-  uint8_t of_graph; /* 1: a launch allocated it */
-  uint8_t pad[3];
+  uint8_t of_graph; /* 1: a launch allocated it: the call is the launch, */
+  uint8_t flags, detail;
+  uint8_t src_device; /* and its device is here, */
+  uint64_t b;         /* and its executable graph here */
+  uint64_t stream;
 } wr_tally_block;
 
 /* Classes of an account: memory_kind, and two more. */
@@ -115,13 +120,27 @@ typedef struct wr_pending {
   uint16_t api;
   uint8_t kind; /* event_kind: ALLOC, FREE, HOSTREG, RESET, GRAPH; CALL: see `call` */
   uint8_t device, mem, context;
-  uint8_t detail;        /* graph_fact; of a CALL wr_graph_call */
-  uint8_t complete;      /* of a GRAPH: its last record has come */
+  uint8_t detail;                    /* graph_fact; of a CALL wr_graph_call */
+  uint8_t complete;                  /* of a GRAPH: its last record has come */
+  uint8_t flags, reason, src_device; /* of the event: flags, detail, source's device */
+  uint8_t pad;
   uint32_t first, count; /* of a GRAPH: its nodes, in wr_tally_state.node */
   uint32_t before,
       after;      /* in the list of its thread, index + 1; unused: after is the next unused */
-  uint64_t about; /* of a GRAPH: `b` of its record */
+  uint64_t about; /* `b` of the record */
+  uint64_t stream, ticks;
 } wr_pending;
+
+/* A call that succeeded, as its record had it. */
+typedef struct wr_call {
+  uint64_t start, ticks, a, b, bytes, stream;
+  uint64_t stack;  /* as of a total */
+  uint32_t thread; /* serial */
+  uint16_t api;
+  uint8_t kind, flags;
+  uint8_t device, src_device, detail, mem, context;
+  uint8_t pad[3];
+} wr_call;
 
 enum wr_graph_call { WR_GRAPH_LAUNCHED = 1, WR_GRAPH_DESTROYED = 2 };
 
@@ -135,9 +154,10 @@ typedef struct wr_open_range {
 } wr_open_range;
 
 typedef struct wr_tally_graph {
-  uint64_t key, exec;    /* exec: its handle */
-  uint32_t first, count; /* nodes */
-  uint32_t known, pad;   /* 1: these are all its nodes */
+  uint64_t key, exec;      /* exec: its handle */
+  uint64_t graph, changed; /* what it was made from or changed to; ticks */
+  uint32_t first, count;   /* nodes */
+  uint32_t known, thread;  /* 1: these are all its nodes; serial */
 } wr_tally_graph;
 
 typedef struct wr_node {
@@ -147,6 +167,7 @@ typedef struct wr_node {
 
 typedef struct wr_tally_stack {
   uint64_t key;
+  uint64_t met;          /* ticks: when it was recorded first */
   uint32_t first, depth; /* in wr_tally_state.frame */
   uint32_t unloads;      /* modules that were gone when it was recorded */
   uint32_t sweep;        /* when it was recorded or last said again */
@@ -166,14 +187,15 @@ typedef struct wr_tally_module {
   module_stamp stamp;
   uint64_t loaded, unloaded; /* unloaded: 0, it is there */
   wr_piece_of_text build_id, path;
-  uint32_t unloads, pad; /* modules that were gone before its own end */
+  uint32_t unloads;        /* modules that were gone before its own end, */
+  uint32_t unloads_before; /* and when it was loaded */
 } wr_tally_module;
 
 typedef struct wr_tally_name {
   uint64_t key;
-  uint64_t handle; /* of a range's name its number in the thread */
-  uint64_t bytes;  /* of a heap; of a range's name category << 32 | color */
-  uint64_t used;   /* latest tick */
+  uint64_t handle;     /* of a range's name its number in the thread */
+  uint64_t bytes;      /* of a heap; of a range's name category << 32 | color */
+  uint64_t said, used; /* ticks: when it was recorded; the latest use */
   wr_piece_of_text domain, text;
   uint32_t thread; /* of a range's name */
   uint8_t kind;    /* name_kind; WR_NAME_RANGE */
@@ -190,21 +212,22 @@ typedef struct wr_python_frame {
 } wr_python_frame;
 
 typedef struct wr_tally_context {
-  uint64_t key, handle, made;
+  uint64_t key, handle;
+  wr_call call; /* the first that was seen of it */
   uint8_t number, device;
   uint8_t pad[6];
 } wr_tally_context;
 
 typedef struct wr_tally_stream {
-  uint64_t key, handle, flags, made;
-  uint8_t context, device;
-  uint8_t pad[6];
+  uint64_t key, handle;
+  wr_call call; /* that made it */
 } wr_tally_stream;
 
 /* The latest of the facts that say how much there is, by device, kind of memory and pool:
- * WEIR_CACHE_RESERVED, POOL, DEVICE, GRAPHS. */
+ * WEIR_CACHE_RESERVED, POOL, POOL_PEAK, DEVICE, GRAPHS. */
 typedef struct wr_tally_gauge {
   uint64_t key;
+  wr_call call;               /* its record, which is of no call */
   uint64_t a, b, bytes, time; /* as in the event */
   uint8_t fact;               /* cache_fact */
   uint8_t device, mem;
@@ -216,6 +239,7 @@ typedef struct wr_tally_facts {
   uint64_t key;           /* 1 */
   uint64_t events;        /* taken, facts included, ranges not */
   uint64_t unloads;       /* modules gone so far */
+  uint64_t latest_range;  /* ticks: the latest begin or end of one */
   uint64_t settled;       /* ticks: memory events before it have been applied */
   uint64_t unknown_frees; /* of what was not known to be live */
   uint64_t replaced;      /* blocks whose address came again, and the free of them did not */
@@ -233,6 +257,7 @@ typedef struct wr_tally_facts {
   X(thread, wr_tally_thread)                                                                       \
   X(total, wr_tally_total)                                                                         \
   X(block, wr_tally_block)                                                                         \
+  X(replaced, wr_tally_block) /* what a block of the same key replaced, its free not seen */       \
   X(account, wr_tally_account)                                                                     \
   X(range, wr_open_range)                                                                          \
   X(graph, wr_tally_graph)                                                                         \

@@ -82,8 +82,16 @@ static bool mark_stacks(const wr_tally *t, hash_map *used)
     good = mark_used(used, ((wr_tally_total *)wr_table_at(&t->s.total, i))->stack);
   for (uint32_t i = 0; i < t->s.block.count && good; i++)
     good = mark_used(used, ((wr_tally_block *)wr_table_at(&t->s.block, i))->stack);
+  for (uint32_t i = 0; i < t->s.replaced.count && good; i++)
+    good = mark_used(used, ((wr_tally_block *)wr_table_at(&t->s.replaced, i))->stack);
   for (uint32_t i = 0; i < t->s.pending.count && good; i++)
     good = mark_used(used, ((wr_pending *)wr_table_at(&t->s.pending, i))->stack);
+  for (uint32_t i = 0; i < t->s.context.count && good; i++)
+    good = mark_used(used, ((wr_tally_context *)wr_table_at(&t->s.context, i))->call.stack);
+  for (uint32_t i = 0; i < t->s.stream.count && good; i++)
+    good = mark_used(used, ((wr_tally_stream *)wr_table_at(&t->s.stream, i))->call.stack);
+  for (uint32_t i = 0; i < t->s.gauge.count && good; i++)
+    good = mark_used(used, ((wr_tally_gauge *)wr_table_at(&t->s.gauge, i))->call.stack);
   return good;
 }
 
@@ -189,6 +197,17 @@ static void sweep_modules(wr_tally *t)
     if (!x->unloaded || (x->unloads >= least && !far)) continue;
     wr_table_remove(&t->s.module, x);
     wr_facts(t)->forgotten_modules++;
+  }
+}
+
+/* A free that comes so late is of no block any more that another has replaced. */
+static void sweep_replaced(wr_tally *t)
+{
+  for (uint32_t i = t->s.replaced.count; i--;) {
+    wr_tally_block *x = wr_table_at(&t->s.replaced, i);
+    const wr_tally_block *by = wr_table_find(&t->s.block, x->key);
+    if (by && by->replaced && wr_facts(t)->settled < by->time + 2 * t->tremor) continue;
+    wr_table_remove(&t->s.replaced, x);
   }
 }
 
@@ -301,6 +320,7 @@ weir_status wr_tally_sweep(wr_tally *t)
   const uint32_t threads_last = t->last;
   facts->sweeps++;
   weir_status st = pack_pending(t);
+  if (!st) sweep_replaced(t);
   if (!st) st = sweep_totals(t);
   if (!st && t->s.stack.count > t->options.most_totals) st = sweep_stacks(t);
   if (!st) sweep_locals(t);

@@ -26,7 +26,8 @@ wr_tally_thread *wr_tally_thread_of(wr_tally *t, uint32_t serial, uint32_t tid)
   wr_tally_thread *thread =
       wr_table_place(&t->s.thread, wr_key_of_one(WR_OF_THREAD, serial), &added);
   if (!thread) return NULL;
-  if (added) thread->serial = serial, thread->tid = tid;
+  if (added) thread->serial = serial;
+  if (!thread->tid) thread->tid = tid;
   t->last = (uint32_t)(thread - (wr_tally_thread *)(void *)t->s.thread.entry) + 1;
   return thread;
 }
@@ -143,12 +144,39 @@ static weir_status keep_waiting(wr_tally *t, wr_tally_thread *thread, const trac
   p->mem = mem <= WEIR_MEM_IMPORTED ? mem : WEIR_MEM_UNKNOWN;
   p->context = (uint8_t)(e->stack >> 24);
   p->detail = (uint8_t)call;
+  p->flags = e->flags;
+  p->reason = e->detail;
+  p->src_device = e->src_device;
+  p->about = e->b;
+  p->stream = e->stream;
+  p->ticks = event_duration(e);
   return WEIR_OK;
 }
 
 /* ---- contexts, streams, names ---------------------------------------------------------------- */
 
-static weir_status take_stream(wr_tally *t, const trace_event *e)
+static wr_call call_of(const wr_tally_thread *thread, const trace_event *e, uint64_t stack)
+{
+  return (wr_call){.start = e->start,
+                   .ticks = event_duration(e),
+                   .a = e->a,
+                   .b = e->b,
+                   .bytes = e->bytes,
+                   .stream = e->stream,
+                   .stack = stack,
+                   .thread = thread->serial,
+                   .api = e->api,
+                   .kind = e->kind,
+                   .flags = e->flags,
+                   .device = e->device,
+                   .src_device = e->src_device,
+                   .detail = e->detail,
+                   .mem = e->mem,
+                   .context = (uint8_t)(e->stack >> 24)};
+}
+
+static weir_status take_stream(wr_tally *t, const wr_tally_thread *thread, const trace_event *e,
+                               uint64_t stack)
 {
   const uint64_t key = wr_key_of_one(WR_OF_STREAM, e->stream);
   wr_tally_stream *x = wr_table_find(&t->s.stream, key);
@@ -161,15 +189,13 @@ static weir_status take_stream(wr_tally *t, const trace_event *e)
   x = wr_table_place(&t->s.stream, key, &added);
   if (!x) return wr_tally_no_room(t);
   x->handle = e->stream;
-  x->flags = e->b;
-  x->made = e->start;
-  x->context = (uint8_t)(e->stack >> 24);
-  x->device = e->device;
+  x->call = call_of(thread, e, stack);
   return WEIR_OK;
 }
 
 /* A context is there from its first CONTEXT event on, until its reset. */
-static weir_status take_context(wr_tally *t, const trace_event *e)
+static weir_status take_context(wr_tally *t, const wr_tally_thread *thread, const trace_event *e,
+                                uint64_t stack)
 {
   const uint64_t key = wr_key_of_one(WR_OF_CONTEXT, e->a);
   wr_tally_context *x = wr_table_find(&t->s.context, key);
@@ -181,7 +207,7 @@ static weir_status take_context(wr_tally *t, const trace_event *e)
   }
   if (!x) x = wr_table_place(&t->s.context, key, &added);
   if (!x) return wr_tally_no_room(t);
-  if (added) x->made = e->start;
+  if (added) x->call = call_of(thread, e, stack);
   x->handle = e->a;
   x->number = (uint8_t)(e->stack >> 24);
   x->device = e->device;
@@ -194,25 +220,45 @@ static void use_name(wr_tally *t, const trace_event *e)
   if (name && e->start > name->used) name->used = e->start;
 }
 
-/* A pool that the program destroyed is no more: another may get its handle. */
-static weir_status take_gauge(wr_tally *t, const trace_event *e)
+static uint64_t gauge_key(const trace_event *e, uint8_t fact)
 {
-  const bool ended = e->cache_fact == WEIR_CACHE_POOL_ENDED;
-  const uint8_t fact = ended ? WEIR_CACHE_POOL : e->cache_fact, mem = e->mem & 15;
+  const bool of_pool = fact == WEIR_CACHE_POOL || fact == WEIR_CACHE_POOL_PEAK;
+  const uint64_t of = (uint64_t)fact << 16 | (uint64_t)e->device << 8 | (e->mem & 15);
+  return wr_key_of(WR_OF_GAUGE, of_pool ? e->a : 0, of);
+}
+
+static void end_gauge(wr_tally *t, const trace_event *e, uint8_t fact)
+{
+  wr_tally_gauge *x = wr_table_find(&t->s.gauge, gauge_key(e, fact));
+  if (x) wr_table_remove(&t->s.gauge, x);
+}
+
+/* A pool that the program destroyed is no more: another may get its handle. */
+static weir_status take_gauge(wr_tally *t, const wr_tally_thread *thread, const trace_event *e,
+                              uint64_t stack)
+{
+  const uint8_t fact = e->cache_fact;
   bool added;
-  if (fact != WEIR_CACHE_RESERVED && fact != WEIR_CACHE_POOL && fact != WEIR_CACHE_DEVICE &&
-      fact != WEIR_CACHE_GRAPHS)
-    return WEIR_OK;
-  const uint64_t of = (uint64_t)fact << 16 | (uint64_t)e->device << 8 | mem;
-  const uint64_t key = wr_key_of(WR_OF_GAUGE, fact == WEIR_CACHE_POOL ? e->a : 0, of);
-  wr_tally_gauge *x = ended ? wr_table_find(&t->s.gauge, key) : wr_place(&t->s.gauge, key, &added);
-  if (ended) {
-    if (x) wr_table_remove(&t->s.gauge, x);
+  if (fact == WEIR_CACHE_POOL_ENDED) {
+    end_gauge(t, e, WEIR_CACHE_POOL);
+    end_gauge(t, e, WEIR_CACHE_POOL_PEAK);
     return WEIR_OK;
   }
+  if (fact != WEIR_CACHE_RESERVED && fact != WEIR_CACHE_POOL && fact != WEIR_CACHE_POOL_PEAK &&
+      fact != WEIR_CACHE_DEVICE && fact != WEIR_CACHE_GRAPHS)
+    return WEIR_OK;
+  wr_tally_gauge *x = wr_place(&t->s.gauge, gauge_key(e, fact), &added);
   if (!x) return wr_tally_no_room(t);
-  if (e->start >= x->time)
-    *x = (wr_tally_gauge){x->key, e->a, e->b, e->bytes, e->start, fact, e->device, mem, {0}};
+  if (e->start < x->time) return WEIR_OK;
+  *x = (wr_tally_gauge){.key = x->key,
+                        .call = call_of(thread, e, stack),
+                        .a = e->a,
+                        .b = e->b,
+                        .bytes = e->bytes,
+                        .time = e->start,
+                        .fact = fact,
+                        .device = e->device,
+                        .mem = e->mem & 15};
   return WEIR_OK;
 }
 
@@ -231,7 +277,7 @@ weir_status wr_tally_event(void *context, uint32_t serial, uint32_t tid, const t
   case WEIR_EV_HOSTREG:
     return keep_waiting(t, thread, e, stack, 0);
   case WEIR_EV_RESET: {
-    weir_status st = take_context(t, e);
+    weir_status st = take_context(t, thread, e, stack);
     return st ? st : keep_waiting(t, thread, e, stack, 0);
   }
   case WEIR_EV_CALL:
@@ -240,11 +286,11 @@ weir_status wr_tally_event(void *context, uint32_t serial, uint32_t tid, const t
     use_name(t, e);
     return WEIR_OK;
   case WEIR_EV_STREAM:
-    return take_stream(t, e);
-  case WEIR_EV_CACHE:
-    return take_gauge(t, e);
+    return take_stream(t, thread, e, stack);
   case WEIR_EV_CONTEXT:
-    return take_context(t, e);
+    return take_context(t, thread, e, stack);
+  case WEIR_EV_CACHE:
+    return take_gauge(t, thread, e, stack);
   default:
     return WEIR_OK;
   }
