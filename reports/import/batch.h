@@ -50,7 +50,10 @@ _Static_assert(WR_TEMPLATE_COLUMNS <= (int)WR_COLUMNS, "a template is a row");
   X(WAIT_TIME, 5, "wait_time", false)                                                              \
   X(DEVICE_GAP, 11, "device_gap", true)                                                            \
   X(DEVICE_IDLE, 4, "device_idle", false)                                                          \
-  X(QUEUE_FULL, 3, "queue_full", false)
+  X(QUEUE_FULL, 3, "queue_full", false)                                                            \
+  X(BEFORE_WINDOW, 15, "before_window", false)                                                     \
+  X(BEFORE_WINDOW_MEMORY, 10, "before_window_memory", false)                                       \
+  X(BEFORE_WINDOW_CONTEXT, 3, "before_window_context", false)
 
 typedef enum wr_table {
 #define WR_TABLE_ENUM(id, columns, name, numbered) WR_TABLE_##id,

@@ -7,6 +7,7 @@
 #include "reports/import/graph.h"
 #include "reports/import/importer.h"
 #include "reports/import/lifetime.h"
+#include "reports/import/window.h"
 
 /* Times count from the earliest opening or event; what was before the origin moves it. */
 static weir_status shift_times(const trace_importer *im)
@@ -128,6 +129,7 @@ static weir_status complete_trace(trace_importer *im)
   if (!st) st = drop_other_devices(im);
   if (!st) st = write_duration(im);
   if (!st) st = write_no_gpu(im);
+  if (!st) st = wr_window_finish(im);
   if (!st) st = wr_finish_device_work(db);
   if (!st) st = wr_finish_copy_hashes(db);
   if (!st) st = name_threads(db);

@@ -12,6 +12,7 @@
 #include "core/weir.h"
 #include "reports/import/importer.h"
 #include "reports/import/resume.h"
+#include "reports/import/window.h"
 
 #define MOST_CLOCK_NS 10000.0 /* of a read: what takes longer was interrupted each time */
 #define FIRST_STRING  100000  /* below: function numbers, which name themselves */
@@ -83,6 +84,7 @@ static void close_without_commit(trace_importer *im, bool remove)
   wr_trace_file_leave(&im->file, remove);
   free(im->command);
   free(im->no_driver);
+  free(im->window.reason);
   free(im);
 }
 
@@ -216,6 +218,7 @@ weir_status importer_add(trace_importer *im, const char *spool_path, bool live, 
   bool known = false;
   if (im->merging) st = wr_resume_spool(s, &known);
   if (!st && known) st = wr_range_resume(s);
+  if (!st) st = wr_window_look(s, known);
   if (st) {
     free_spool(s);
     return st;
@@ -430,7 +433,8 @@ static weir_status drain_spool(wr_spool *s, bool final)
   wr_timeline_poll(&s->line, &now);
   spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
-  st = spool_drain(s->reader, &visitor, final);
+  st = wr_window_begin(s);
+  if (!st) st = spool_drain(s->reader, &visitor, final);
   if (!st) st = queue_unseen(s); /* reads all of the header anew */
   if (!st) st = queue_changes(s);
   return st;

@@ -103,8 +103,11 @@ typedef struct wr_spool {
   uint64_t seen_unseen; /* starts of programs without Weir last written */
   importer_end_reason reason;
   int detail;
-  bool started; /* its process row is written */
-  bool drained; /* final drain done */
+  bool started;       /* its process row is written */
+  bool drained;       /* final drain done */
+  bool kept;          /* a recorder kept the last records alone (window.h), */
+  bool begun;         /* and what came before is taken, */
+  bool failed_window; /* or could not be */
 } wr_spool;
 
 struct trace_importer {
@@ -143,6 +146,12 @@ struct trace_importer {
   uint16_t refused_api; /* the first call that was answered that there is no device, 0: none */
   uint16_t refused;     /* what it returned */
   char *no_driver;      /* the caller's, or NULL */
+  struct {
+    char *reason;      /* owned; NULL: not known */
+    int64_t from, end; /* ns: all that began after `from` is here; the end */
+    uint64_t end_mono; /* the same, CLOCK_MONOTONIC */
+    bool has_end, any; /* the end is known; a spool is of a recorder */
+  } window;
 };
 
 static inline weir_status wr_out_of_memory(const trace_importer *im)

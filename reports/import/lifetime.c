@@ -566,12 +566,35 @@ static weir_status take_kept(void *context, const void *kept)
   return step_event(p, &e);
 }
 
+/* Columns: process, number of a context, device: as allocations showed that a trace of a window has
+ * no more. */
+static weir_status take_home(void *context, sqlite3_stmt *q)
+{
+  pass *p = context;
+  const int64_t device = sqlite3_column_int64(q, 2);
+  if (device < 0 || device >= NO_DEVICE) return WEIR_OK;
+  uint64_t *home = hash_map_place(
+      &p->context_device,
+      device_key(sqlite3_column_int64(q, 0), (int)(sqlite3_column_int64(q, 1) & 255)), NULL);
+  if (!home) return no_memory_to_match();
+  *home = (uint64_t)device;
+  return WEIR_OK;
+}
+
+static weir_status load_homes(pass *p)
+{
+  const wr_db *db = &p->batch->db;
+  if (!wr_db_has_table(db, "before_window_context")) return WEIR_OK;
+  return wr_db_each(db, "SELECT process, context, device FROM before_window_context", take_home, p);
+}
+
 static weir_status walk_events(pass *p, wr_memory_log *log)
 {
   weir_status st = wr_db_each(
       &p->batch->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL", take_end, p);
   if (p->end_count) qsort(p->ends, p->end_count, sizeof(process_end), by_end);
   bool kept = log && !log->incomplete;
+  if (!st) st = load_homes(p);
   if (!st) st = open_graphs(p);
   if (!st) st = open_taken(p);
   if (!st) st = kept ? wr_memory_each(log, take_kept, p) : walk_rows(p);

@@ -172,7 +172,7 @@ static bool is_own_table(const char *name)
 {
   for (size_t i = 0; i < sizeof(own_tables) / sizeof(own_tables[0]); i++)
     if (!sqlite3_stricmp(name, own_tables[i])) return true;
-  return false;
+  return !sqlite3_strnicmp(name, WR_BEFORE_WINDOW, sizeof WR_BEFORE_WINDOW - 1);
 }
 
 /* Where a text has a word of SQL, in large letters or small ones; NULL: nowhere. What is part of another word is none. */

@@ -13,6 +13,8 @@
 #define WR_SET_ID         "PRAGMA application_id = 1464158546;" /* the same */
 #define WR_SET_WAL        "PRAGMA journal_mode = WAL;"
 
+#define WR_BEFORE_WINDOW "before_window" /* begins the names of a window's tables (window.h) */
+
 /* The path of a database, and what is being done to it: all that a good error sentence needs. */
 typedef struct wr_db {
   sqlite3 *handle;
