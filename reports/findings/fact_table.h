@@ -55,6 +55,7 @@
   X(PLACE_NAMED, place_named, false, template, address)                                                           \
   X(ORDER_UNNEEDED, order_unneeded, false, event, template, related, saving, legacy, timed)                         \
   X(CHUNK, chunk, false, event, back, template, up_ns, back_ns, up_bytes, back_bytes, locked, quick)                \
+  X(TURN, turn, false, event, next, template, duration, next_ns, up, back, devices)                                 \
   X(CODE_LOADED, code_loaded, false, event, template, duration)                                                  \
   X(HASH_STEP, hash_step, false, event, template, start, duration, bytes, payload, place, source, writes)
 /* clang-format on */

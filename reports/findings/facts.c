@@ -18,6 +18,7 @@
 #include "reports/findings/storm_facts.h"
 #include "reports/findings/stream_facts.h"
 #include "reports/findings/thread_facts.h"
+#include "reports/findings/turn_facts.h"
 
 enum {
   MOST_HELD = 1 << 20,   /* allocations that have not returned */
@@ -40,6 +41,7 @@ typedef struct thread_state {
   wr_storm_state storm;
   wr_step_state step;
   wr_chunk_state chunk;
+  wr_turn_state turn;
   wr_poll_state poll;
 } thread_state;
 
@@ -362,6 +364,8 @@ static weir_status take_call(pass *p, wr_fact_call *c)
   if (p->hashes.hash.count && t->what & WR_SUCCEEDED)
     st = wr_hash_take(&p->hashes, t->of_process, t, c);
   if (!st && t->what & WR_ORDERS) st = wr_chunk_take(&p->f->tables, &h->chunk, t, c);
+  if (!st && t->what & WR_ORDERS && !wr_turn_pass(&h->turn, t))
+    st = wr_turn_take(&p->f->tables, &h->turn, t, c);
   if (!st && t->what & WR_STEPS) st = wr_step_take(&p->f->tables, &h->step, t, c);
   if (t->what & WR_POLLS_ON) wr_poll_see(&h->poll, t, c);
   if (!st && t->what & WR_PAUSED) st = wr_poll_end(&p->f->tables, &h->poll, t, c);

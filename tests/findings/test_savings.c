@@ -51,6 +51,7 @@ static const struct expected {
     {"wait_each_step", 12, 11},
     {"wait_between", 12, BY_TIME},
     {"devices_in_turn", 12, BY_TIME},
+    {"streams_in_turn", 20, BY_TIME},
     {"chunks_in_turn", 12, BY_TIME},
     {"chunks_of_pageable", 12, BY_TIME},
     {"host_and_device_in_turn", 40, BY_TIME},

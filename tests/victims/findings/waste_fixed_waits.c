@@ -63,6 +63,34 @@ void host_and_device_in_turn(int fixed, int times)
   CHECK(cudaFree(p));
 }
 
+/* Two devices have half of each step, one after the other; then the host works on both results. */
+void streams_in_turn(int fixed, int times)
+{
+  char *p[2], *host = pinned_memory(PART);
+  for (int k = 0; k < 2; k++) {
+    CHECK(cudaSetDevice(k));
+    p[k] = device_memory((size_t)2 * PART);
+  }
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    for (int k = 0; k < 2; k++) {
+      CHECK(cudaSetDevice(k));
+      CHECK(cudaMemcpyAsync(p[k] + PART, p[k], PART, cudaMemcpyDeviceToDevice, NULL));
+      CHECK(cudaMemcpyAsync(host + k * 4096, p[k], 4096, cudaMemcpyDeviceToHost, NULL));
+      if (!fixed) CHECK(cudaDeviceSynchronize());
+    }
+    for (int k = 0; fixed && k < 2; k++) {
+      CHECK(cudaSetDevice(k));
+      CHECK(cudaDeviceSynchronize());
+    }
+    (void)usleep(300);
+  }
+  end_part();
+  for (int k = 0; k < 2; k++)
+    CHECK(cudaFree(p[k]));
+  CHECK(cudaFreeHost(host));
+}
+
 /* The host asks after each pause whether the device is done, and looks at what comes back. */
 void polled_with_pauses(int fixed, int times)
 {

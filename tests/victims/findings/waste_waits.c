@@ -352,7 +352,50 @@ static void host_and_device_in_turn_twin(void)
   take_results(0);
 }
 
+/* ---- streams-in-turn -------------------------------------------------------------------------- */
+
+enum { IN_TURN = 3, ROUNDS = 30 };
+
+/* Each stream has a part of the work: it is waited for before the next one has its part, or all of them have. */
+static void use_streams(int in_turn)
+{
+  cudaStream_t s[IN_TURN];
+  char *p = device_memory((size_t)IN_TURN * RESULT),
+       *host = pinned_memory((size_t)IN_TURN * RESULT);
+  set_link("h2d:10G,d2h:10G");
+  for (int k = 0; k < IN_TURN; k++)
+    CHECK(cudaStreamCreateWithFlags(&s[k], cudaStreamNonBlocking));
+  for (int i = 0; i < ROUNDS; i++) {
+    for (int k = 0; k < IN_TURN; k++) {
+      size_t at = (size_t)k * RESULT;
+      host[at] = (char)i;
+      CHECK(cudaMemcpyAsync(p + at, host + at, RESULT, cudaMemcpyHostToDevice, s[k]));
+      launch(s[k], (float *)(void *)(p + at), 64);
+      CHECK(cudaMemcpyAsync(host + at, p + at, RESULT, cudaMemcpyDeviceToHost, s[k]));
+      if (in_turn) CHECK(cudaStreamSynchronize(s[k])); /* WASTE streams-in-turn */
+    }
+    for (int k = 0; !in_turn && k < IN_TURN; k++)
+      CHECK(cudaStreamSynchronize(s[k]));
+    (void)usleep(RESULT_US);
+  }
+  for (int k = 0; k < IN_TURN; k++)
+    CHECK(cudaStreamDestroy(s[k]));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
+static void streams_in_turn(void)
+{
+  use_streams(1);
+}
+
+static void streams_in_turn_twin(void)
+{
+  use_streams(0);
+}
+
 const waster wait_wasters[] = {
+    {"streams-in-turn", streams_in_turn, streams_in_turn_twin, NULL},
     {"host-and-device-in-turn", host_and_device_in_turn, host_and_device_in_turn_twin, NULL},
     {"premature-wait", premature_wait, premature_wait_twin, NULL},
     {"wait-before-copy", wait_before_copy, wait_before_copy_twin, NULL},
