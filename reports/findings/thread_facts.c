@@ -151,6 +151,45 @@ static weir_status see_small(wr_thread_facts *f, wr_thread_state *h, const wr_co
   return s;
 }
 
+/* ---- runs of small copies or memsets ----------------------------------------------------------- */
+
+/* As many as make them small copies (above) are that, and no run. */
+static weir_status end_run(wr_thread_facts *f, wr_run *r)
+{
+  const wr_run x = *r;
+  *r = (wr_run){0};
+  bool copies = x.copy && x.moves >= WR_LEAST_SMALL;
+  if (x.moves < WR_LEAST_RUN || copies || x.rows) return WEIR_OK;
+  return ADD(f, SHORT_RUN, x.first, x.last, x.template, x.moves, x.ns, x.bytes);
+}
+
+/* The next call that queues something or waits. */
+static weir_status see_run(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                           const wr_fact_call *c)
+{
+  weir_status s = WEIR_OK;
+  wr_run *r = &h->run;
+  bool copy = t->kind == WEIR_EV_COPY, set = t->kind == WEIR_EV_MEMSET;
+  bool crosses = copy && (t->copy == WEIR_COPY_HTOD || t->copy == WEIR_COPY_DTOH);
+  bool small = (crosses || set) && c->bytes && c->bytes <= WR_SMALL_BYTES;
+  int what = small ? t->kind << 8 | (copy ? t->copy : 0) : 0;
+  bool goes_on =
+      what && what == r->what && t->stream == r->stream && c->time - r->end < SMALL_GAP_NS;
+  if (!goes_on && r->moves) s = end_run(f, r);
+  if (!small || s) {
+    r->what = 0;
+    return s;
+  }
+  if (!r->moves++) {
+    r->first = c->id, r->template = t->id, r->what = what, r->stream = t->stream, r->copy = copy;
+  } else {
+    r->ns = wr_sum(r->ns, c->duration), r->bytes = wr_sum(r->bytes, (int64_t)c->bytes);
+  }
+  r->last = c->id, r->end = c->time + c->duration;
+  r->rows |= copy && h->rows >= ROWS_OF_A_MATRIX;
+  return s;
+}
+
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
 static bool is_open(const wr_thread_state *h, wr_gap_fact which)
@@ -330,6 +369,7 @@ weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_comm
     s = ADD(f, LARGE_COPY, c->id, t->id, c->duration, (int64_t)c->bytes);
   if (!s && in & QUEUES) s = see_row(f, h, t, c);
   if (!s && in & ALONE) s = see_small(f, h, t, c);
+  if (!s && in & ALONE) s = see_run(f, h, t, c);
   if (!s && in & GAPS) s = see_gaps(f, h, t, c);
   if (in & FREE_WAITS) h->followed = true;
   return !s && in & ORDERS ? see_order(f, h, t, c, shared) : s;
@@ -339,6 +379,7 @@ weir_status wr_thread_end(wr_thread_facts *f, wr_thread_state *h)
 {
   weir_status s = WEIR_OK;
   end_matrix(f, h);
+  s = end_run(f, &h->run);
   for (int i = 0; !s && i < WR_GAP_FACTS; i++)
     if (is_open(h, (wr_gap_fact)i)) s = close_gap(f, h, (wr_gap_fact)i, NULL);
   return s ? s : end_wait(f, h, NULL, NULL);

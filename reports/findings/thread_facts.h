@@ -9,8 +9,9 @@
 #include "reports/findings/facts.h"
 
 enum {
-  WR_LEAST_ROWS = 4,  /* copies at one stride that are rows of a matrix */
-  WR_LEAST_SMALL = 32 /* small copies, the first included, with nothing between them */
+  WR_LEAST_ROWS = 4,   /* copies at one stride that are rows of a matrix */
+  WR_LEAST_SMALL = 32, /* small copies, the first included, with nothing between them */
+  WR_LEAST_RUN = 3     /* small copies or memsets that are a run */
 };
 
 typedef struct wr_held_call { /* a row of a fact that is not certain yet, or not whole */
@@ -30,6 +31,17 @@ typedef struct wr_gap_row {
   int64_t end;
   wr_held_call call;
 } wr_gap_row;
+
+/* Small copies of one direction, or small memsets, with nothing between them that queues something or waits. */
+typedef struct wr_run {
+  int64_t first, template, last; /* events; of the first */
+  int64_t ns, bytes;             /* of all but the first */
+  int64_t end;                   /* of the last, ns */
+  int64_t moves;
+  uint64_t stream;
+  int what;        /* kind and direction; 0: something else came after them */
+  bool copy, rows; /* they are copies; rows of a matrix are among them */
+} wr_run;
 
 /* What is remembered of a thread. Zero-initialised it has called nothing. */
 typedef struct wr_thread_state {
@@ -56,6 +68,7 @@ typedef struct wr_thread_state {
   uint64_t smalls;                    /* copies with nothing between them */
   size_t small_count;                 /* of `small` */
   wr_held_call small[WR_LEAST_SMALL]; /* until there are as many */
+  wr_run run;
   wr_gap_row gap_row[WR_GAP_FACTS];
 } wr_thread_state;
 
@@ -82,6 +95,7 @@ static inline bool wr_thread_pass(wr_thread_state *h, const wr_common *t, const 
   if (t->in_thread != WR_THREAD_LAUNCHES) return !t->in_thread;
   if (t->kind != WEIR_EV_LAUNCH || (h->wait && !h->followed)) return false;
   h->any = h->copied = false;
+  h->run.what = 0;
   h->queued_end = c->time + c->duration;
   return true;
 }

@@ -40,6 +40,7 @@ static const struct expected {
     {"blocking_copy", 4, 4},
     {"tiny_copies", 64, BY_TIME},
     {"tiny_results", 64, BY_TIME},
+    {"small_copies_in_a_step", 40, BY_TIME},
     {"tail_through_the_host", 24, 23},
     {"grown_history", 12, 11},
     {"changed_table", 12, 11},

@@ -366,7 +366,53 @@ static void needless_double_twin(void)
   upload_doubles(COPIED_BACK);
 }
 
+/* ---- small-copies-in-a-step ------------------------------------------------------------------ */
+
+enum { MEMBERS = 4, STEPS = 60 };
+
+/* The members of a structure of arrays lie at places of their own, on the host and on the device. */
+static void copy_members(char *p, const char *host, cudaStream_t s)
+{
+  static const size_t size[MEMBERS] = {1024, 512, 2048, 256};
+  const enum cudaMemcpyKind up = cudaMemcpyHostToDevice;
+  CHECK(cudaMemcpyAsync(p, host, size[0], up, s)); /* WASTE small-copies-in-a-step */
+  for (int k = 1; k < MEMBERS; k++)
+    CHECK(cudaMemcpyAsync(p + k * 4096, host + k * 8192, size[k], up, s));
+}
+
+/* In each step, or in one block. */
+static void upload_members(int apart)
+{
+  char *p = device_memory(SMALL), *host = pinned_memory((size_t)MEMBERS * 8192);
+  cudaStream_t s;
+  CHECK(cudaStreamCreate(&s));
+  for (int i = 0; i < STEPS; i++) {
+    for (int k = 0; k < MEMBERS; k++)
+      host[k * 8192 + i] = (char)(i + 1);
+    if (apart)
+      copy_members(p, host, s);
+    else
+      CHECK(cudaMemcpyAsync(p, host, SMALL, cudaMemcpyHostToDevice, s));
+    launch(s, (float *)(void *)p, 64 + i);
+    CHECK(cudaStreamSynchronize(s));
+  }
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFreeHost(host));
+  CHECK(cudaFree(p));
+}
+
+static void small_copies_in_a_step(void)
+{
+  upload_members(1);
+}
+
+static void small_copies_in_a_step_twin(void)
+{
+  upload_members(0);
+}
+
 const waster copy_wasters[] = {
+    {"small-copies-in-a-step", small_copies_in_a_step, small_copies_in_a_step_twin, NULL},
     {"sampled-upload-again", sampled_upload_again, sampled_upload_again_twin, "--hash=auto"},
     {"large-upload-again", large_upload_again, large_upload_again_twin, "--hash=auto"},
     {"blocking-copy", blocking_copy, blocking_copy_twin, NULL},

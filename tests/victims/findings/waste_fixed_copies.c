@@ -253,3 +253,21 @@ void needless_double(int fixed, int times)
   CHECK(cudaFree(p));
   free(host);
 }
+
+/* Six members of a structure, one by one, or as one block. */
+void small_copies_in_a_step(int fixed, int times)
+{
+  enum { MEMBER = 2048, ALL = 26 * MEMBER };
+  char *host = pinned_bytes(ALL, 0), *p = device_memory(ALL);
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    for (int k = 0; k < (fixed ? 1 : 6); k++) {
+      size_t at = (size_t)(k * (k + 5) / 2) * MEMBER, bytes = fixed ? (size_t)6 * MEMBER : MEMBER;
+      CHECK(cudaMemcpyAsync(p + at, host + at, bytes, cudaMemcpyHostToDevice, NULL));
+    }
+    launch(NULL, (float *)(void *)p, 64);
+    if (i % 16 == 15) CHECK(cudaDeviceSynchronize());
+  }
+  CHECK(cudaDeviceSynchronize());
+  end_copies(host, 1, (float *)(void *)p);
+}
