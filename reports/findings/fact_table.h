@@ -57,6 +57,7 @@
   X(CHUNK, chunk, false, event, back, template, up_ns, back_ns, up_bytes, back_bytes, locked, quick)                \
   X(TURN, turn, false, event, next, template, duration, next_ns, up, back, devices)                                 \
   X(SHORT_RUN, short_run, false, event, last, template, moves, ns, bytes)                                         \
+  X(MIXED_STORM, mixed_storm, false, event, last, template, launches, span, waited, launch_ns, threads)            \
   X(CODE_LOADED, code_loaded, false, event, template, duration)                                                  \
   X(HASH_STEP, hash_step, false, event, template, start, duration, bytes, payload, place, source, writes)
 /* clang-format on */

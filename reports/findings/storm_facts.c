@@ -21,6 +21,17 @@ static weir_status add_storm(wr_storm_facts *f, const wr_storm_run *r, uint64_t 
   return wr_fact_add(f->tables, WR_FACT_STORM, v);
 }
 
+/* Launches of several kernels, none of which makes a storm. */
+static weir_status add_mixed(wr_storm_facts *f, const wr_storm_state *h, int64_t span, int waited)
+{
+  for (int i = 0; i < h->runs; i++)
+    if (h->run[i].launches >= WR_LEAST_STORM) return WEIR_OK;
+  if (h->total < WR_LEAST_STORM) return WEIR_OK;
+  const int64_t v[] = {h->run[0].first, h->last, h->run[0].template, (int64_t)h->total, span,
+                       waited,          h->ns,   (int64_t)h->most};
+  return wr_fact_add(f->tables, WR_FACT_MIXED_STORM, v);
+}
+
 /* `until`: the end of the wait for all of it; 0: it is not waited for. */
 static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until)
 {
@@ -28,13 +39,13 @@ static weir_status end_storm(wr_storm_facts *f, wr_storm_state *h, int64_t until
   int64_t copies = (int64_t)(h->moved / LINK);
   int64_t span = (until ? until : h->until) - h->from;
   if (until) span = span > copies ? span - copies : 0;
-  for (int i = 0; !st && i < h->runs; i++) {
-    const wr_storm_run *r = &h->run[i];
-    st = add_storm(f, r, h->total, span, until ? WR_STORM_WAITED : WR_STORM_NOT_WAITED,
-                   h->run[0].first);
-  }
+  int waited = until ? WR_STORM_WAITED : WR_STORM_NOT_WAITED;
+  for (int i = 0; !st && i < h->runs; i++)
+    st = add_storm(f, &h->run[i], h->total, span, waited, h->run[0].first);
+  if (!st && h->runs > 1) st = add_mixed(f, h, span, waited);
   h->runs = 0;
   h->total = h->moved = 0;
+  h->ns = 0, h->most = 0;
   h->closed = false;
   return st;
 }
@@ -83,6 +94,8 @@ static void count_launch(wr_storm_state *h, const wr_common *t, const wr_fact_ca
   wr_storm_run *r = h->run;
   if (!h->total++) h->from = c->time;
   h->until = c->time + c->duration;
+  h->last = c->id, h->ns += c->duration;
+  if ((c->bytes & INT64_MAX) > h->most) h->most = c->bytes & INT64_MAX;
   for (int i = 0; i < h->runs; i++, r++)
     if (is_of_run(r, t, c)) break;
   if (r == h->run + WR_STORM_KINDS) return;

@@ -26,6 +26,8 @@ typedef struct wr_storm_state {
   wr_storm_run run[WR_STORM_KINDS];
   int runs;
   uint64_t total;      /* launches, of all runs and of others */
+  int64_t last, ns;    /* of all: the last; in them */
+  uint64_t most;       /* threads of one launch */
   int64_t from, until; /* from the first launch to the end of the last */
   uint64_t moved;      /* bytes that asynchronous copies after the launches move */
   bool closed;         /* something else was queued: a wait may follow, a launch begins anew */

@@ -68,6 +68,7 @@ static const struct expected {
     {"graph_captured_anew", 12, 11},
     {"graph_of_new_memory", 12, 11},
     {"launch_storm", 64, BY_TIME},
+    {"step_of_short_kernels", 64, BY_TIME},
     {"handle_churn", 20, 2 * 19},
     {"asked_in_a_loop", 100, 99},
     {"named_in_a_loop", 100, 99},

@@ -190,3 +190,46 @@ void graph_captured_anew(int fixed, int times)
   CHECK(cudaStreamDestroy(s));
   CHECK(cudaFree(p));
 }
+
+/* Twelve kernels from places of their own, for a stream or for a graph that is captured. */
+static void launch_step(cudaStream_t s, float *p)
+{
+  launch(s, p, 64);
+  launch(s, p + 64, 64);
+  launch(s, p, 32);
+  launch(s, p + 128, 64);
+  launch(s, p + 64, 16);
+  launch(s, p, 64);
+  launch(s, p + 64, 64);
+  launch(s, p, 32);
+  launch(s, p + 128, 64);
+  launch(s, p + 64, 16);
+  launch(s, p, 64);
+  launch(s, p + 64, 32);
+}
+
+void step_of_short_kernels(int fixed, int times)
+{
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaStream_t s;
+  float *p = used_memory(4096);
+  CHECK(cudaStreamCreate(&s));
+  CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  launch_step(s, p);
+  CHECK(cudaStreamEndCapture(s, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    if (fixed)
+      CHECK(cudaGraphLaunch(exec, s));
+    else
+      launch_step(s, p);
+    CHECK(cudaStreamSynchronize(s));
+  }
+  end_part();
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+}

@@ -43,6 +43,48 @@ static void launch_storm_twin(void)
   launch_often(4);
 }
 
+/* ---- step-of-short-kernels ------------------------------------------------------------------- */
+
+/* The launches of a step, which all of its kernels have in common. */
+static NOINLINE void push(float *p, unsigned blocks)
+{
+  int n = 64;
+  void *args[] = {&p, &n};
+  const dim3 grid = {blocks, 1, 1}, block = {64, 1, 1};
+  const void *kernel = victim_kernel();
+  CHECK(cudaLaunchKernel(kernel, grid, block, args, 0, NULL)); /* WASTE step-of-short-kernels */
+}
+
+/* Nine launches from nine places, or six and three. */
+static void launch_steps(int at_once)
+{
+  float *p = some_memory(4096), host[16];
+  for (int i = 0; i < STORMS; i++) {
+    push(p, 1);
+    push(p, 2);
+    push(p, 3);
+    push(p + 64, 2);
+    push(p + 128, 1);
+    push(p + 64, 3);
+    if (!at_once) CHECK(cudaMemsetAsync(p + 256, 0, 64, NULL));
+    push(p, 2);
+    push(p + 128, 2);
+    push(p + 64, 1);
+    CHECK(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
+  }
+  CHECK(cudaFree(p));
+}
+
+static void step_of_short_kernels(void)
+{
+  launch_steps(1);
+}
+
+static void step_of_short_kernels_twin(void)
+{
+  launch_steps(0);
+}
+
 /* ---- handle-churn ---------------------------------------------------------------------------- */
 
 static void use_stream(cudaStream_t s, float *p)
@@ -163,6 +205,7 @@ static void grown_by_copy_twin(void)
 
 const waster launch_wasters[] = {
     {"grown-by-copy", grown_by_copy, grown_by_copy_twin, NULL},
+    {"step-of-short-kernels", step_of_short_kernels, step_of_short_kernels_twin, NULL},
     {"launch-storm", launch_storm, launch_storm_twin, NULL},
     {"handle-churn", handle_churn, handle_churn_twin, NULL},
     {"asked-in-a-loop", asked_in_a_loop, asked_in_a_loop_twin, NULL},
