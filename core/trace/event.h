@@ -51,6 +51,8 @@
  * COPY_HASH     number, or 0             start of its event                        hash_outcome
  * ASKED         start of its event, or 0
  * ACCESS        number of the set
+ * RECORDING     spool_recording          calls that were not
+ *               from here on             recorded, up to here
  * PYTHON_FRAME  number
  *
  * Polls (cudaStreamQuery in a loop) are one event: its duration is that of all of them together.
@@ -92,6 +94,7 @@
   X(COPY_HASH, 43, "copy_hash", 1)                                                                 \
   X(ASKED, 44, "asked", 1)                                                                         \
   X(ACCESS, 45, "access", 1)                                                                       \
+  X(RECORDING, 46, "recording", 1)                                                                 \
   X(PYTHON_FRAME, 48, "python_frame", 1)
 
 typedef enum event_kind {

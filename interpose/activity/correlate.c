@@ -65,7 +65,7 @@ void CUPTIAPI correlate_call(void *unused, CUpti_CallbackDomain domain, CUpti_Ca
   thread_state *t = &thread_self;
   (void)unused, (void)id;
   if (domain != CUPTI_CB_DOMAIN_DRIVER_API || call->callbackSite != CUPTI_API_ENTER) return;
-  if (!t->depth || !t->outermost || t->recording_suspended) return;
+  if (!t->depth || t->depth & CALL_LEFT_OUT || !t->outermost || t->recording_suspended) return;
   if (!observer_is_wanted() || !thread_ready(t)) return;
   const hook_call *c = (const hook_call *)t->outermost;
   write_correlation(&t->writer, call->correlationId, c->start);

@@ -14,6 +14,8 @@
  * Memory that would be slow to read, or whose reading the program would notice, is not hashed:
  * write-combined, and managed memory.
  *
+ * Once calls are left out of the trace (process/recording.h) the process hashes no more.
+ *
  * Not seen are kernels that write page-locked memory while a copy from it is under way, and host
  * threads that do. */
 #include "interpose/content/content.h"
@@ -27,6 +29,7 @@
 #include "interpose/content/spans.h"
 #include "interpose/process/settings.h"
 #include "interpose/process/part.h"
+#include "interpose/process/recording.h"
 #include "interpose/record/context.h"
 #include "interpose/record/captures.h"
 #include "interpose/record/copy_sites.h"
@@ -180,6 +183,7 @@ static void watch_copy(const hook_call *c, const event_fields *e, const copy_arg
 {
   bool ended = false;
   hash_outcome why = WEIR_HASH_SHAPE;
+  if (atomic_load_explicit(&recording_left_out, memory_order_relaxed)) return;
   if (c->status || !e->bytes || e->flags & WEIR_EVF_CAPTURE) return;
   watch_pending(c, e, a);
   if (copy_crosses(e) && can_be_hashed(e, a, &why)) {
@@ -229,7 +233,7 @@ static void watch_other(const hook_call *c, const event_fields *e)
 
 static void watch_event(const hook_call *c, const event_fields *e)
 {
-  if (c->status) return;
+  if (c->status || atomic_load_explicit(&recording_left_out, memory_order_relaxed)) return;
   if (e->kind == WEIR_EV_SYNC)
     watch_wait(c, e);
   else
@@ -286,5 +290,12 @@ static void forget_parent(void)
   spans_forked();
 }
 
-static const process_part part = {.start = start_hashing, .forked = forget_parent};
+/* What writes memory is not seen any more: nothing is hashed from here on. */
+static void end_hashing(void)
+{
+  pending_drop_all(&thread_self);
+}
+
+static const process_part part = {
+    .start = start_hashing, .forked = forget_parent, .leaves_out = end_hashing};
 PROCESS_PART(part);

@@ -6,15 +6,21 @@
  * A pop without a push (one too many, or of a range that another thread or a fork's parent pushed)
  * is not recorded. What is nested more than NVTX_MOST_OPEN deep is counted only.
  *
+ * While only memory is recorded (process/recording.h) a range that begins is left out with its end;
+ * one that began before ends in the trace.
+ *
  * Start and end go by a number that is the process's: any thread may end a range. */
 #include <string.h>
 #include <sys/mman.h>
 #include "core/base/clock.h"
 #include "interpose/nvtx/nvtx.h"
 #include "interpose/process/part.h"
+#include "interpose/process/recording.h"
 
 static __thread nvtx_thread *own __attribute__((tls_model("initial-exec")));
 static _Atomic uint64_t started; /* ranges, in this process and its parents */
+
+#define LEFT_OUT (UINT64_C(1) << 63) /* in the number of a range whose start is not recorded */
 
 enum {
   MARK_EX,
@@ -127,7 +133,7 @@ static inline uint32_t domain_number(nvtxDomainHandle_t domain)
 static void record_words(unsigned what, uint64_t number, const range_words *x, uint64_t time)
 {
   thread_state *t = &thread_self;
-  if (!nvtx_record_begin(t)) return;
+  if (recording_is_partial() || !nvtx_record_begin(t)) return;
   nvtx_thread *n = nvtx_thread_of(t);
   if (n) {
     range_fields r = {
@@ -149,14 +155,24 @@ static void count_deeper(nvtx_thread *n)
   if (h) atomic_fetch_add_explicit(&h->deep_ranges, 1, memory_order_relaxed);
 }
 
+/* Of a range that is left out of the trace only its domain is kept, so that a pop finds its own. */
+static void push_unrecorded(nvtx_thread *n, uint32_t domain)
+{
+  n->stack[n->open].domain = domain;
+  n->stack[n->open++].push = 0;
+}
+
 static void record_push(const range_words *x)
 {
   thread_state *t = &thread_self;
-  uint64_t time = clock_ticks();
+  bool left_out = recording_is_partial();
+  uint64_t time = left_out ? 0 : clock_ticks();
   if (!nvtx_record_begin(t)) return;
   nvtx_thread *n = nvtx_thread_of(t);
   if (n && n->open == NVTX_MOST_OPEN) {
     count_deeper(n);
+  } else if (n && left_out) {
+    push_unrecorded(n, domain_number(x->domain));
   } else if (n) {
     range_fields r = {
         .time = time,
@@ -208,7 +224,7 @@ static void record_pop(nvtxDomainHandle_t domain)
 static void record_end(nvtxRangeId_t id)
 {
   thread_state *t = &thread_self;
-  if (!nvtx_record_begin(t)) return;
+  if (id & LEFT_OUT || !nvtx_record_begin(t)) return;
   range_fields r = {.time = clock_ticks(), .number = id, .what = WEIR_RANGE_END};
   write_range_record(&t->writer, &r);
   nvtx_record_end(t);
@@ -218,6 +234,7 @@ static void record_end(nvtxRangeId_t id)
 static nvtxRangeId_t new_range(void)
 {
   if (atomic_load_explicit(&nvtx_next_is_there, memory_order_relaxed)) return 0;
+  if (recording_is_partial()) return LEFT_OUT;
   return atomic_fetch_add_explicit(&started, 1, memory_order_relaxed) + 1;
 }
 

@@ -14,6 +14,7 @@ typedef struct process_part { /* NULL: nothing to do */
   void (*unrecorded)(void);   /* nothing is recorded from here on */
   void (*exits)(void);        /* the process ends now, and no handler of its own runs */
   void (*execs)(void);        /* it becomes another program now, unless that fails */
+  void (*leaves_out)(void);   /* from here on not all calls are recorded (recording.h) */
   void (*unloaded)(void);     /* objects have gone, and addresses may mean others from now on */
 } process_part;
 
@@ -29,6 +30,7 @@ void process_parts_forked(void);
 void process_parts_unrecorded(void);
 void process_parts_exits(void);
 void process_parts_execs(void);
+void process_parts_leaves_out(void);
 void process_parts_unloaded(void);
 
 #endif

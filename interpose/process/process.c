@@ -32,6 +32,7 @@
 #include "interpose/process/settings.h"
 #include "interpose/process/part.h"
 #include "interpose/process/process.h"
+#include "interpose/process/recording.h"
 #include "interpose/process/thread.h"
 
 #if defined(__aarch64__)
@@ -110,6 +111,8 @@ static void read_options(void)
     process_bad_option("WEIR_KEEP", keep_read(&keep, "WEIR_KEEP", text));
     process_folder.keep = keep.bytes;
   }
+  if (process_flag_option("WEIR_DORMANT") && !process_unrecorded)
+    atomic_store(&spool_steering_now()->recording, WEIR_RECORD_MEMORY);
   if ((text = getenv("WEIR_SPOOL_LIMIT")))
     process_bad_option("WEIR_SPOOL_LIMIT",
                        option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
@@ -126,6 +129,7 @@ static weir_status open_spool_with(bool chunk)
                            .redact = life.redact,
                            .chunk = chunk,
                            .pid = life.pid,
+                           .recording = (spool_recording)recording_word(),
                            .mode = process_mode_now()};
 
   if (!life.api_hash) life.api_hash = api_table_hash(api_total);
@@ -269,7 +273,7 @@ static void end_recorded_thread(void *self)
 
   process_parts_thread_ends();
   if (t->depth) { /* cancelled in a call, whose event is lost */
-    spool_drop(1, ECANCELED);
+    if (!(t->depth & CALL_LEFT_OUT)) spool_drop(1, ECANCELED);
     t->depth = 0;
   }
   if (t->epoch == atomic_load(&process_epoch)) spool_writer_release(&t->writer);
@@ -495,7 +499,7 @@ bool call_was_abandoned(thread_state *t)
   int saved = errno;
 
   if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK)) {
-    spool_drop(1, EINTR);
+    if (!(t->depth & CALL_LEFT_OUT)) spool_drop(1, EINTR);
     t->depth = 0;
   }
   errno = saved;

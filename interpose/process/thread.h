@@ -15,8 +15,11 @@
 #include "core/trace/stack.h"
 
 typedef struct thread_state {
-  uint32_t depth;        /* hooked calls this thread is inside of; 0: the next owns its event */
+  uint32_t depth;        /* hooked calls this thread is inside of; 0: the next owns its event.
+                            CALL_LEFT_OUT: of one that is not recorded (recording.h) */
   uint32_t epoch;        /* of the process: a fork makes everything below stale */
+  uint32_t recording;    /* spool_recording, as it was when the thread looked last */
+  uint32_t passed;       /* calls left out that are in no count so far */
   spool_writer writer;   /* its pen */
   stack_table *stacks;   /* its stack table */
   uint64_t last_context; /* CUcontext seen last, and what it means, so that it is asked for once */

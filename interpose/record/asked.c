@@ -168,7 +168,7 @@ static void count_looked_at(asked_place *p, asked_slot *s)
 asked_slot *asked_look(uint16_t api, uintptr_t from)
 {
   int kept = errno;
-  if (process_unrecorded) return NULL;
+  if (process_unrecorded || recording_is_partial()) return NULL;
   whole_table *w = own_whole_table(&thread_self);
   asked_slot *s = w && !is_known_own(w, from) ? slot_of(w, api, from) : NULL;
   errno = kept;

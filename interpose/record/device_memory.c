@@ -19,7 +19,7 @@ typedef struct graph_figures {
 } graph_figures;
 
 static graph_figures last_graphs[WEIR_DEVICE_NONE]; /* as last recorded */
-static _Atomic bool has_graphs;
+_Atomic bool device_memory_graphs;
 
 static bool ask_graphs(unsigned device, graph_figures *f)
 {
@@ -37,7 +37,9 @@ static void sample_graphs(unsigned device)
 {
   graph_figures now, *last = &last_graphs[device];
   uint64_t start = clock_ticks();
-  if (!atomic_load_explicit(&has_graphs, memory_order_relaxed) || !ask_graphs(device, &now)) return;
+  if (!atomic_load_explicit(&device_memory_graphs, memory_order_relaxed) ||
+      !ask_graphs(device, &now))
+    return;
   if (now.reserved == last->reserved && now.used == last->used) return;
   *last = now;
   cache_event_graphs(start, device, now.reserved, now.used);
@@ -84,7 +86,7 @@ void device_memory_sample(thread_state *t, bool due)
 
 void device_memory_has_graphs(void)
 {
-  atomic_store_explicit(&has_graphs, true, memory_order_relaxed);
+  atomic_store_explicit(&device_memory_graphs, true, memory_order_relaxed);
 }
 
 /* ---- what a call took ------------------------------------------------------------------------ */
@@ -139,7 +141,7 @@ void device_memory_measured(hook_call *c, taken_by what, uint64_t handle, unsign
 void device_memory_forked(void)
 {
   atomic_store(&measuring, false);
-  atomic_store(&has_graphs, false);
+  atomic_store(&device_memory_graphs, false);
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   lock = unlocked;
   for (unsigned i = 0; i < WEIR_DEVICE_NONE; i++)

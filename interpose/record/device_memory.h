@@ -36,8 +36,14 @@ WEIR_INLINE void device_memory_waited(const hook_call *c)
 void device_memory_measure(hook_call *c);
 void device_memory_measured(hook_call *c, taken_by what, uint64_t handle, unsigned device);
 
-/* Some graph of the process allocates. */
+/* Some graph of the process allocates: a launch of one may change what is live. */
 void device_memory_has_graphs(void);
+extern _Atomic bool device_memory_graphs;
+
+WEIR_INLINE bool device_memory_is_of_graphs(void)
+{
+  return atomic_load_explicit(&device_memory_graphs, memory_order_relaxed);
+}
 
 /* Forgets the parent's state, in a forked child. */
 void device_memory_forked(void);

@@ -155,6 +155,7 @@ WEIR_INLINE void event_fill_words(const hook_call *c, const event_fields *e, uin
 WEIR_INLINE bool event_prepare(const hook_call *c, const event_fields *e, uint64_t *stack)
 {
   thread_state *t = c->thread;
+  if (__builtin_expect(t->depth == CALL_LEFT_OUT, 0)) return false;
   if (__builtin_expect(event_is_looked_at(c), 0)) {
     if (process_unrecorded) return false; /* each time is the first */
     const event_fields shown = *e;        /* the event itself stays in registers */

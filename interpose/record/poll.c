@@ -26,7 +26,7 @@ void poll_commit(const hook_call *c, const event_fields *e)
   thread_state *t = c->thread;
   spool_writer *pen = &t->writer;
   event_word w[8];
-  if (process_unrecorded) return;
+  if (process_unrecorded || t->depth == CALL_LEFT_OUT) return;
   if (event_is_looked_at(c)) event_look(c, e);
   uint64_t stack = stack_capture_on() ? stack_capture(&t->stacks, pen) : 0;
   event_fill_words(c, e, stack, w);

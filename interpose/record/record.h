@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/trace/event.h"
 #include "interpose/elf/bank.h"
+#include "interpose/process/recording.h"
 #include "interpose/process/thread.h"
 #include "interpose/record/pointers.h"
 
@@ -66,6 +67,8 @@ WEIR_INLINE bool call_begin_outermost(hook_call *c, thread_state *t, uint16_t ap
   t->depth = 1;
   t->outermost = (uintptr_t)c;
   t->beneath = NULL;
+  uint32_t steered = recording_word();
+  if (__builtin_expect(steered != t->recording, 0)) recording_change(t, steered);
   c->thread = t;
   c->api = api;
   c->flags = (uint8_t)flags;

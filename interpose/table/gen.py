@@ -422,6 +422,27 @@ def routed(row, params, handler):
     return f"{ret}reroute_{row['route']}({', '.join(['c', real] + own)})"
 
 
+# What changes nothing of what is live: while only memory is recorded such calls pass (call_passes() in wrap.h).
+PASSES = tuple(COPIES) + ('copy_batch', 'copy_3d_batch', 'call_batch', 'decompress', 'memset', 'sync', 'sync_stream', 'event',
+                          'event_record', 'launch', 'launch_config', 'launch_config_rt', 'launch_multi', 'peer_access')
+# Of the extractors that others have, too: by name. Calls with a stream, but for those that make or end what is live.
+PASSES_BY_NAME = {'call': r'(cu|cuda)(MemAdvise|MemPrefetch|TensorMap|TexObject|TexRef|FlushGPU|StreamWaitValue|StreamWriteValue|StreamBatchMemOp|'
+                          r'StreamAddCallback|StreamAttachMem|LaunchHostFunc|SignalExternal|WaitExternal|Graphics(Map|Unmap)Resources|GraphUpload)',
+                  'context': r'cudaSetDevice|cudaSetValidDevices|cuCtx(Push|Pop|Set)Current|cuCtxSet|(cu|cuda)CtxResetPersisting'}
+# Those that do where some graph of the process allocates.
+PASSES_UNLESS_GRAPHS = r'(cu|cuda)GraphLaunch'
+
+
+def passing(row, symbol):
+    """The condition under which a call passes; '': it never does."""
+    by_name = PASSES_BY_NAME.get(row['extractor'])
+    if row['when'] or symbol in QUESTIONS or row['before']:
+        return ''
+    if row['extractor'] == 'call' and re.match(PASSES_UNLESS_GRAPHS, symbol):
+        return '!device_memory_is_of_graphs() && call_passes(c)'
+    return 'call_passes(c)' if row['extractor'] in PASSES or (by_name and re.match(by_name, symbol)) else ''
+
+
 def key_of(row, names):
     return value(row['roles'][BENEATH_KEY[row['extractor']]], False, names)
 
@@ -500,6 +521,9 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
     if refusal:
         rerouted = 'rerouted' if copied else 'process_mode_now() != WEIR_OBSERVE'
         go = f'{rerouted} && {refusal} ? CUDA_ERROR_INVALID_VALUE : {go}'
+    passes = passing(row, symbol)
+    if passes:
+        out.append(f'  if ({passes}) {{\n    {ret} passed = {plain};\n    call_passed();\n    return passed;\n  }}')
     if around:
         stream = row['roles'].get('stream')
         after = around[1].replace('STREAM', value(stream, False, names) if stream else '')
@@ -517,6 +541,9 @@ def body(row, symbol, api, params, row_expr, bank_expr, handlers):
         out.append(f'  if (!{enter}) {{\n    {GONE[symbol]}(W({names[0]}));\n    return {plain};\n  }}')
     else:
         out.append(f'  if (!{enter}) return {plain};')
+    if passes:
+        unless = passes.partition('call_passes(c)')[0].removesuffix(' && ')
+        out.append(f"  {'if (' + unless + ') ' if unless else ''}call_is_left_out(c);")
     b = before(row, names)
     if b and row['route']:
         b = '  if (process_mode_now() == WEIR_OBSERVE) ' + b.strip()

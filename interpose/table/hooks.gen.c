@@ -900,7 +900,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTexObjectCreate(CUtexObject *pTexObject, const 
   fn_cuTexObjectCreate real = (fn_cuTexObjectCreate)(uintptr_t)hook_original(ROW_w_cuTexObjectCreate);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pTexObject, pResDesc, pTexDesc, pResViewDesc);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 1053, 0, WEIR_BANK_DRIVER)) return real(pTexObject, pResDesc, pTexDesc, pResViewDesc);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(pTexObject, pResDesc, pTexDesc, pResViewDesc);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -919,7 +925,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress(unsigned int *ByteOffset, CUte
   fn_cuTexRefSetAddress real = (fn_cuTexRefSetAddress)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(ByteOffset, hTexRef, dptr, bytes);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 857, 0, WEIR_BANK_DRIVER)) return real(ByteOffset, hTexRef, dptr, bytes);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(ByteOffset, hTexRef, dptr, bytes);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -938,7 +950,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexre
   fn_cuTexRefSetAddress_v2 real = (fn_cuTexRefSetAddress_v2)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(ByteOffset, hTexRef, dptr, bytes);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 858, 0, WEIR_BANK_DRIVER)) return real(ByteOffset, hTexRef, dptr, bytes);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(ByteOffset, hTexRef, dptr, bytes);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -957,7 +975,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA
   fn_cuTexRefSetAddress2D real = (fn_cuTexRefSetAddress2D)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress2D);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hTexRef, desc, dptr, Pitch);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 859, 0, WEIR_BANK_DRIVER)) return real(hTexRef, desc, dptr, Pitch);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hTexRef, desc, dptr, Pitch);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -976,7 +1000,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress2D_v2(CUtexref hTexRef, const C
   fn_cuTexRefSetAddress2D_v2 real = (fn_cuTexRefSetAddress2D_v2)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress2D_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hTexRef, desc, dptr, Pitch);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 860, 0, WEIR_BANK_DRIVER)) return real(hTexRef, desc, dptr, Pitch);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hTexRef, desc, dptr, Pitch);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -995,7 +1025,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const C
   fn_cuTexRefSetAddress2D_v3 real = (fn_cuTexRefSetAddress2D_v3)(uintptr_t)hook_original(ROW_w_cuTexRefSetAddress2D_v3);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hTexRef, desc, dptr, Pitch);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 861, 0, WEIR_BANK_DRIVER)) return real(hTexRef, desc, dptr, Pitch);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hTexRef, desc, dptr, Pitch);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1014,7 +1050,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CU
   fn_cuTensorMapEncodeTiled real = (fn_cuTensorMapEncodeTiled)(uintptr_t)hook_original(ROW_w_cuTensorMapEncodeTiled);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 1051, 0, WEIR_BANK_DRIVER)) return real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, l2Promotion, oobFill);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1033,7 +1075,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, C
   fn_cuTensorMapEncodeIm2col real = (fn_cuTensorMapEncodeIm2col)(uintptr_t)hook_original(ROW_w_cuTensorMapEncodeIm2col);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 1049, 0, WEIR_BANK_DRIVER)) return real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCorner, pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, swizzle, l2Promotion, oobFill);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1052,7 +1100,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMa
   fn_cuTensorMapEncodeIm2colWide real = (fn_cuTensorMapEncodeIm2colWide)(uintptr_t)hook_original(ROW_w_cuTensorMapEncodeIm2colWide);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 1050, 0, WEIR_BANK_DRIVER)) return real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(tensorMap, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn, elementStrides, interleave, mode, swizzle, l2Promotion, oobFill);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1071,7 +1125,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuTensorMapReplaceAddress(CUtensorMap *tensorMap,
   fn_cuTensorMapReplaceAddress real = (fn_cuTensorMapReplaceAddress)(uintptr_t)hook_original(ROW_w_cuTensorMapReplaceAddress);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(tensorMap, globalAddress);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 1052, 0, WEIR_BANK_DRIVER)) return real(tensorMap, globalAddress);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(tensorMap, globalAddress);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1368,7 +1428,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t cou
   fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(devPtr, count, dstDevice, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1387,7 +1453,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_
   fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(devPtr, count, dstDevice, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1406,7 +1478,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t 
   fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(devPtr, count, location, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1425,7 +1503,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, si
   fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemPrefetchAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(devPtr, count, location, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1444,7 +1528,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUm
   fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)hook_original(ROW_w_cuMemAdvise);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(devPtr, count, advice, device);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(devPtr, count, advice, device);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1463,7 +1553,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, 
   fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)hook_original(ROW_w_cuMemAdvise_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(devPtr, count, advice, location);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(devPtr, count, advice, location);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1483,7 +1579,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdevice
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, dptr, length, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, dptr, length, flags) : reroute_cuStreamAttachMemAsync(c, real, hStream, dptr, length, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -1502,7 +1604,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUd
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, dptr, length, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, dptr, length, flags) : reroute_cuStreamAttachMemAsync(c, real, hStream, dptr, length, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -1520,7 +1628,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_
   fn_cuMemPrefetchBatchAsync real = (fn_cuMemPrefetchBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemPrefetchBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 65, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1539,7 +1653,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, 
   fn_cuMemPrefetchBatchAsync_ptsz real = (fn_cuMemPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemPrefetchBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 66, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1558,7 +1678,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t
   fn_cuMemDiscardBatchAsync real = (fn_cuMemDiscardBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemDiscardBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dptrs, sizes, count, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 59, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(dptrs, sizes, count, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1577,7 +1703,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, s
   fn_cuMemDiscardBatchAsync_ptsz real = (fn_cuMemDiscardBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemDiscardBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dptrs, sizes, count, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 60, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(dptrs, sizes, count, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1596,7 +1728,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dp
   fn_cuMemDiscardAndPrefetchBatchAsync real = (fn_cuMemDiscardAndPrefetchBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemDiscardAndPrefetchBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 57, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1615,7 +1753,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdevicept
   fn_cuMemDiscardAndPrefetchBatchAsync_ptsz real = (fn_cuMemDiscardAndPrefetchBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemDiscardAndPrefetchBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 58, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -1635,6 +1779,11 @@ WEIR_BODY CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dst, src, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 202, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
@@ -1642,6 +1791,7 @@ WEIR_BODY CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount
     }
     return real(dst, src, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1663,6 +1813,11 @@ WEIR_BODY CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dst, src, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
@@ -1670,6 +1825,7 @@ WEIR_BODY CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t Byte
     }
     return real(dst, src, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1691,6 +1847,11 @@ WEIR_BODY CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dst, src, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
@@ -1698,6 +1859,7 @@ WEIR_BODY CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t Byte
     }
     return real(dst, src, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1719,6 +1881,11 @@ WEIR_BODY CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dst, src, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
@@ -1726,6 +1893,7 @@ WEIR_BODY CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t
     }
     return real(dst, src, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1746,6 +1914,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
   fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoD);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcHost, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 266, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
@@ -1753,6 +1926,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost,
     }
     return real(dstDevice, srcHost, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcHost, ByteCount);
@@ -1773,6 +1947,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcHost, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 267, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
@@ -1780,6 +1959,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost,
     }
     return real(dstDevice, srcHost, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1801,6 +1981,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcHost, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
@@ -1808,6 +1993,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *src
     }
     return real(dstDevice, srcHost, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1828,6 +2014,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *src
   fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoDAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcHost, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
@@ -1835,6 +2026,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *src
     }
     return real(dstDevice, srcHost, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcHost, ByteCount, hStream);
@@ -1855,6 +2047,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcHost, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
@@ -1862,6 +2059,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *src
     }
     return real(dstDevice, srcHost, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1883,6 +2081,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcHost, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
@@ -1890,6 +2093,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void
     }
     return real(dstDevice, srcHost, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1910,6 +2114,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsig
   fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoH);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 254, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
@@ -1917,6 +2126,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsig
     }
     return real(dstHost, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcDevice, ByteCount);
@@ -1937,6 +2147,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 255, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
@@ -1944,6 +2159,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_
     }
     return real(dstHost, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1965,6 +2181,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
@@ -1972,6 +2193,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, 
     }
     return real(dstHost, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -1992,6 +2214,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, 
   fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoHAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcDevice, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
@@ -1999,6 +2226,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, 
     }
     return real(dstHost, srcDevice, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcDevice, ByteCount, hStream);
@@ -2019,6 +2247,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcDevice, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
@@ -2026,6 +2259,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, 
     }
     return real(dstHost, srcDevice, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2047,6 +2281,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDev
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcDevice, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
@@ -2054,6 +2293,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDev
     }
     return real(dstHost, srcDevice, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2074,6 +2314,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDe
   fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoD);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 248, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
@@ -2081,6 +2326,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDe
     }
     return real(dstDevice, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcDevice, ByteCount);
@@ -2101,6 +2347,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevic
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 249, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
@@ -2108,6 +2359,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevic
     }
     return real(dstDevice, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2129,6 +2381,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
@@ -2136,6 +2393,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr src
     }
     return real(dstDevice, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2156,6 +2414,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 
   fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoDAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcDevice, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
@@ -2163,6 +2426,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 
     }
     return real(dstDevice, srcDevice, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcDevice, ByteCount, hStream);
@@ -2183,6 +2447,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcDevice, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
@@ -2190,6 +2459,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr src
     }
     return real(dstDevice, srcDevice, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2211,6 +2481,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicept
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcDevice, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
@@ -2218,6 +2493,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdevicept
     }
     return real(dstDevice, srcDevice, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2238,6 +2514,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUde
   fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoA);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 245, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
@@ -2245,6 +2526,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUde
     }
     return real(dstArray, dstOffset, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -2264,6 +2546,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevic
   fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoA_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 246, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
@@ -2271,6 +2558,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevic
     }
     return real(dstArray, dstOffset, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -2290,6 +2578,11 @@ WEIR_BODY CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CU
   fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyDtoA_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcDevice, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
@@ -2297,6 +2590,7 @@ WEIR_BODY CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CU
     }
     return real(dstArray, dstOffset, srcDevice, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -2316,6 +2610,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, un
   fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoD);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 232, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
@@ -2323,6 +2622,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, un
     }
     return real(dstDevice, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -2342,6 +2642,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, si
   fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoD_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 233, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
@@ -2349,6 +2654,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, si
     }
     return real(dstDevice, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -2368,6 +2674,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArra
   fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoD_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
@@ -2375,6 +2686,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArra
     }
     return real(dstDevice, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -2394,6 +2706,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUar
   fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoA);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 229, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
@@ -2401,6 +2718,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUar
     }
     return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -2420,6 +2738,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray
   fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoA_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 230, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
@@ -2427,6 +2750,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray
     }
     return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -2446,6 +2770,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CU
   fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoA_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
@@ -2453,6 +2782,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CU
     }
     return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -2472,6 +2802,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, cons
   fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoA);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcHost, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 260, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
@@ -2479,6 +2814,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, cons
     }
     return real(dstArray, dstOffset, srcHost, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount);
@@ -2498,6 +2834,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const v
   fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoA_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcHost, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 261, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
@@ -2505,6 +2846,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const v
     }
     return real(dstArray, dstOffset, srcHost, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount);
@@ -2524,6 +2866,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, co
   fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoA_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcHost, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
@@ -2531,6 +2878,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, co
     }
     return real(dstArray, dstOffset, srcHost, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount);
@@ -2550,6 +2898,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
   fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoAAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
@@ -2557,6 +2910,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset,
     }
     return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -2576,6 +2930,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, co
   fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoAAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
@@ -2583,6 +2942,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, co
     }
     return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -2602,6 +2962,11 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffse
   fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyHtoAAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
@@ -2609,6 +2974,7 @@ WEIR_BODY CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffse
     }
     return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -2628,6 +2994,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int 
   fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoH);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 235, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
@@ -2635,6 +3006,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int 
     }
     return real(dstHost, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount);
@@ -2654,6 +3026,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t src
   fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoH_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 236, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
@@ -2661,6 +3038,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t src
     }
     return real(dstHost, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount);
@@ -2680,6 +3058,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_
   fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoH_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcArray, srcOffset, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
@@ -2687,6 +3070,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_
     }
     return real(dstHost, srcArray, srcOffset, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount);
@@ -2706,6 +3090,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned
   fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoHAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
@@ -2713,6 +3102,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned
     }
     return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -2732,6 +3122,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_
   fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoHAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
@@ -2739,6 +3134,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_
     }
     return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -2758,6 +3154,11 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, 
   fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyAtoHAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
@@ -2765,6 +3166,7 @@ WEIR_BODY CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, 
     }
     return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -2784,6 +3186,11 @@ WEIR_BODY CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
   fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)hook_original(ROW_w_cuMemcpy2D);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 204, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
@@ -2791,6 +3198,7 @@ WEIR_BODY CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
@@ -2811,6 +3219,11 @@ WEIR_BODY CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 205, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d(pCopy, W(0), true);
@@ -2818,6 +3231,7 @@ WEIR_BODY CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2839,6 +3253,11 @@ WEIR_BODY CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d(pCopy, W(0), true);
@@ -2846,6 +3265,7 @@ WEIR_BODY CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2866,6 +3286,11 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
   fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)hook_original(ROW_w_cuMemcpy2DUnaligned);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 210, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
@@ -2873,6 +3298,7 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
@@ -2893,6 +3319,11 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 211, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d(pCopy, W(0), true);
@@ -2900,6 +3331,7 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2921,6 +3353,11 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d(pCopy, W(0), true);
@@ -2928,6 +3365,7 @@ WEIR_BODY CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d(pCopy, W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -2948,6 +3386,11 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hSt
   fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy2DAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d_v1(pCopy, W(hStream), false);
@@ -2955,6 +3398,7 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hSt
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d_v1(pCopy, W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
@@ -2975,6 +3419,11 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hSt
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
@@ -2982,6 +3431,7 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hSt
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -3003,6 +3453,11 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstrea
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
@@ -3010,6 +3465,7 @@ WEIR_BODY CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstrea
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -3030,6 +3486,11 @@ WEIR_BODY CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
   fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)hook_original(ROW_w_cuMemcpy3D);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 213, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d_v1(pCopy, W(0), true);
@@ -3037,6 +3498,7 @@ WEIR_BODY CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_v1(pCopy, W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
@@ -3056,6 +3518,11 @@ WEIR_BODY CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
   fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy3D_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 214, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d(pCopy, W(0), true);
@@ -3063,6 +3530,7 @@ WEIR_BODY CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d(pCopy, W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
@@ -3082,6 +3550,11 @@ WEIR_BODY CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
   fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpy3D_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d(pCopy, W(0), true);
@@ -3089,6 +3562,7 @@ WEIR_BODY CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d(pCopy, W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
@@ -3108,6 +3582,11 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hSt
   fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy3DAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d_v1(pCopy, W(hStream), false);
@@ -3115,6 +3594,7 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hSt
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_v1(pCopy, W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
@@ -3134,6 +3614,11 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hSt
   fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy3DAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
@@ -3141,6 +3626,7 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hSt
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
@@ -3160,6 +3646,11 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstrea
   fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
@@ -3167,6 +3658,7 @@ WEIR_BODY CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstrea
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
@@ -3187,6 +3679,11 @@ WEIR_BODY CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, C
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 272, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
@@ -3194,6 +3691,7 @@ WEIR_BODY CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, C
     }
     return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -3215,6 +3713,11 @@ WEIR_BODY CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstConte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
@@ -3222,6 +3725,7 @@ WEIR_BODY CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstConte
     }
     return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -3243,6 +3747,11 @@ WEIR_BODY CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstConte
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
@@ -3250,6 +3759,7 @@ WEIR_BODY CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstConte
     }
     return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -3271,6 +3781,11 @@ WEIR_BODY CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dst
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
@@ -3278,6 +3793,7 @@ WEIR_BODY CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dst
     }
     return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -3298,6 +3814,11 @@ WEIR_BODY CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
   fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeer);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 223, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
@@ -3305,6 +3826,7 @@ WEIR_BODY CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
@@ -3324,6 +3846,11 @@ WEIR_BODY CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
   fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeer_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
@@ -3331,6 +3858,7 @@ WEIR_BODY CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
     }
     return real(pCopy);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy);
@@ -3350,6 +3878,11 @@ WEIR_BODY CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstre
   fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeerAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
@@ -3357,6 +3890,7 @@ WEIR_BODY CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstre
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
@@ -3376,6 +3910,11 @@ WEIR_BODY CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, C
   fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DPeerAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pCopy, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
@@ -3383,6 +3922,7 @@ WEIR_BODY CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, C
     }
     return real(pCopy, hStream);
   }
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_copy(&copy) ? CUDA_ERROR_INVALID_VALUE : real(pCopy, hStream);
@@ -3402,12 +3942,18 @@ WEIR_BODY CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsi
   fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)hook_original(ROW_w_cuMemsetD8);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, uc, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 313, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, uc, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3426,12 +3972,18 @@ WEIR_BODY CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size
   fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD8_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, uc, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 314, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, uc, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3450,12 +4002,18 @@ WEIR_BODY CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc,
   fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD8_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, uc, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, uc, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3474,12 +4032,18 @@ WEIR_BODY CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, un
   fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)hook_original(ROW_w_cuMemsetD16);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, us, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 288, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, us, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3498,12 +4062,18 @@ WEIR_BODY CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, si
   fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD16_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, us, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 289, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, us, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3522,12 +4092,18 @@ WEIR_BODY CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short u
   fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD16_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, us, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, us, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3546,12 +4122,18 @@ WEIR_BODY CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsi
   fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)hook_original(ROW_w_cuMemsetD32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, ui, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 308, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, ui, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3570,12 +4152,18 @@ WEIR_BODY CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size
   fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, ui, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 309, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, ui, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3594,12 +4182,18 @@ WEIR_BODY CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui,
   fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD32_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, ui, N);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, ui, N);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3618,12 +4212,18 @@ WEIR_BODY CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitc
   fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, uc, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 303, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, uc, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3642,12 +4242,18 @@ WEIR_BODY CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, uns
   fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, uc, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 304, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, uc, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3666,12 +4272,18 @@ WEIR_BODY CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch
   fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, uc, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, uc, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3690,12 +4302,18 @@ WEIR_BODY CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPit
   fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, us, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 293, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, us, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3714,12 +4332,18 @@ WEIR_BODY CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, un
   fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, us, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 294, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, us, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3738,12 +4362,18 @@ WEIR_BODY CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
   fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, us, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, us, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3762,12 +4392,18 @@ WEIR_BODY CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPit
   fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, ui, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 298, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, ui, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3786,12 +4422,18 @@ WEIR_BODY CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, un
   fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, ui, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 299, 0, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, ui, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3810,12 +4452,18 @@ WEIR_BODY CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitc
   fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32_v2_ptds);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, ui, Width, Height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, ui, Width, Height);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3834,12 +4482,18 @@ WEIR_BODY CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, si
   fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)hook_original(ROW_w_cuMemsetD8Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, uc, N, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, uc, N, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3858,12 +4512,18 @@ WEIR_BODY CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char u
   fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD8Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, uc, N, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, uc, N, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*1, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, uc, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3882,12 +4542,18 @@ WEIR_BODY CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, 
   fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)hook_original(ROW_w_cuMemsetD16Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, us, N, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, us, N, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3906,12 +4572,18 @@ WEIR_BODY CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short
   fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD16Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, us, N, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, us, N, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*2, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, us, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3930,12 +4602,18 @@ WEIR_BODY CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, si
   fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)hook_original(ROW_w_cuMemsetD32Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, ui, N, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, ui, N, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3954,12 +4632,18 @@ WEIR_BODY CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int u
   fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD32Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, ui, N, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, ui, N, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(0), W(N)*4, W(1)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, ui, N, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -3978,12 +4662,18 @@ WEIR_BODY CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, u
   fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4002,12 +4692,18 @@ WEIR_BODY CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPit
   fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD2D8Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*1, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, uc, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4026,12 +4722,18 @@ WEIR_BODY CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, 
   fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, us, Width, Height, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, us, Width, Height, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4050,12 +4752,18 @@ WEIR_BODY CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
   fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD2D16Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, us, Width, Height, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, us, Width, Height, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*2, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, us, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4074,12 +4782,18 @@ WEIR_BODY CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, 
   fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32Async);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4098,12 +4812,18 @@ WEIR_BODY CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPi
   fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)hook_original(ROW_w_cuMemsetD2D32Async_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height))) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_fill(W(dstDevice), W(dstPitch), W(Width)*4, W(Height)) ? CUDA_ERROR_INVALID_VALUE : real(dstDevice, dstPitch, ui, Width, Height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4123,7 +4843,13 @@ WEIR_BODY CUresult w_cuCtxSynchronize(void)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real();
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 342, 0, WEIR_BANK_DRIVER)) return real();
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real() : reroute_sync(c, real);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -4141,7 +4867,13 @@ WEIR_BODY CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
   fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)hook_original(ROW_w_cuCtxSynchronize_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(ctx);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(ctx);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4160,7 +4892,13 @@ WEIR_BODY CUresult w_cuStreamSynchronize(CUstream hStream)
   fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)hook_original(ROW_w_cuStreamSynchronize);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4179,7 +4917,13 @@ WEIR_BODY CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
   fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamSynchronize_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4198,7 +4942,13 @@ WEIR_BODY CUresult w_cuStreamQuery(CUstream hStream)
   fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)hook_original(ROW_w_cuStreamQuery);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4217,7 +4967,13 @@ WEIR_BODY CUresult w_cuStreamQuery_ptsz(CUstream hStream)
   fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamQuery_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4237,7 +4993,13 @@ WEIR_BODY CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigne
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, hEvent, Flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, hEvent, Flags) : reroute_cuStreamWaitEvent(c, real, hStream, hEvent, Flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -4256,7 +5018,13 @@ WEIR_BODY CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, un
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, hEvent, Flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hStream, hEvent, Flags) : reroute_cuStreamWaitEvent(c, real, hStream, hEvent, Flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -4274,7 +5042,13 @@ WEIR_BODY CUresult w_cuEventSynchronize(CUevent hEvent)
   fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)hook_original(ROW_w_cuEventSynchronize);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hEvent);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4293,7 +5067,13 @@ WEIR_BODY CUresult w_cuEventQuery(CUevent hEvent)
   fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)hook_original(ROW_w_cuEventQuery);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hEvent);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4312,7 +5092,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr 
   fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4331,7 +5117,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdevic
   fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4350,7 +5142,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdevicep
   fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4369,7 +5167,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUde
   fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue32_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4388,7 +5192,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr 
   fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4407,7 +5217,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdevic
   fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4426,7 +5242,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdevicep
   fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4445,7 +5267,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUde
   fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWaitValue64_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4464,7 +5292,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr
   fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4483,7 +5317,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdevi
   fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4502,7 +5342,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdevice
   fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4521,7 +5367,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUd
   fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue32_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4540,7 +5392,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr
   fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4559,7 +5417,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdevi
   fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4578,7 +5442,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdevice
   fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4597,7 +5467,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUd
   fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamWriteValue64_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, addr, value, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, addr, value, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4616,7 +5492,13 @@ WEIR_BODY CUresult w_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
   fn_cuGreenCtxWaitEvent real = (fn_cuGreenCtxWaitEvent)(uintptr_t)hook_original(ROW_w_cuGreenCtxWaitEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hCtx, hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 801, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hCtx, hEvent);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4635,7 +5517,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWr
   fn_cuFlushGPUDirectRDMAWrites real = (fn_cuFlushGPUDirectRDMAWrites)(uintptr_t)hook_original(ROW_w_cuFlushGPUDirectRDMAWrites);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(target, scope);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 347, 0, WEIR_BANK_DRIVER)) return real(target, scope);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(target, scope);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4755,7 +5643,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCal
   fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)hook_original(ROW_w_cuStreamAddCallback);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, callback, userData, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -4774,7 +5668,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstre
   fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamAddCallback_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, callback, userData, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5070,7 +5970,13 @@ WEIR_BODY CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(phEvent, Flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(phEvent, Flags) : reroute_cuEventCreate(c, real, phEvent, Flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5089,10 +5995,16 @@ WEIR_BODY CUresult w_cuEventDestroy(CUevent hEvent)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 430, 0, WEIR_BANK_DRIVER)) {
     kept_event_gone(W(hEvent));
     return real(hEvent);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent) : reroute_cuEventDestroy(c, real, hEvent);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5111,10 +6023,16 @@ WEIR_BODY CUresult w_cuEventDestroy_v2(CUevent hEvent)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 431, 0, WEIR_BANK_DRIVER)) {
     kept_event_gone(W(hEvent));
     return real(hEvent);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent) : reroute_cuEventDestroy(c, real, hEvent);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5133,7 +6051,13 @@ WEIR_BODY CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream) : reroute_cuEventRecord(c, real, hEvent, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5152,7 +6076,13 @@ WEIR_BODY CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream) : reroute_cuEventRecord(c, real, hEvent, hStream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5171,7 +6101,13 @@ WEIR_BODY CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, un
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent, hStream, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream, flags) : reroute_cuEventRecordWithFlags(c, real, hEvent, hStream, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5190,7 +6126,13 @@ WEIR_BODY CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStrea
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hEvent, hStream, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hEvent, hStream, flags) : reroute_cuEventRecordWithFlags(c, real, hEvent, hStream, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5209,7 +6151,13 @@ WEIR_BODY CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CU
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pMilliseconds, hStart, hEnd);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(pMilliseconds, hStart, hEnd) : reroute_cuEventElapsedTime(c, real, pMilliseconds, hStart, hEnd);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5228,7 +6176,13 @@ WEIR_BODY CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart,
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(pMilliseconds, hStart, hEnd);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(pMilliseconds, hStart, hEnd) : reroute_cuEventElapsedTime(c, real, pMilliseconds, hStart, hEnd);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5246,7 +6200,13 @@ WEIR_BODY CUresult w_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent even
   fn_cuIpcGetEventHandle real = (fn_cuIpcGetEventHandle)(uintptr_t)hook_original(ROW_w_cuIpcGetEventHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pHandle, event);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 145, 0, WEIR_BANK_DRIVER)) return real(pHandle, event);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(pHandle, event);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5265,7 +6225,13 @@ WEIR_BODY CUresult w_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle han
   fn_cuIpcOpenEventHandle real = (fn_cuIpcOpenEventHandle)(uintptr_t)hook_original(ROW_w_cuIpcOpenEventHandle);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(phEvent, handle);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 147, 0, WEIR_BANK_DRIVER)) return real(phEvent, handle);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(phEvent, handle);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5285,7 +6251,13 @@ WEIR_BODY CUresult w_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hCtx, hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 800, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hCtx, hEvent) : reroute_cuGreenCtxRecordEvent(c, real, hCtx, hEvent);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -5303,7 +6275,13 @@ WEIR_BODY CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigne
   fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)hook_original(ROW_w_cuLaunchKernel);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5322,7 +6300,13 @@ WEIR_BODY CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, un
   fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchKernel_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5341,7 +6325,13 @@ WEIR_BODY CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDi
   fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)hook_original(ROW_w_cuLaunchCooperativeKernel);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5360,7 +6350,13 @@ WEIR_BODY CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int g
   fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchCooperativeKernel_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5379,7 +6375,13 @@ WEIR_BODY CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f
   fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)hook_original(ROW_w_cuLaunchKernelEx);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(config, f, kernelParams, extra);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5398,7 +6400,13 @@ WEIR_BODY CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunct
   fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchKernelEx_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(config, f, kernelParams, extra);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5417,7 +6425,13 @@ WEIR_BODY CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *la
   fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)hook_original(ROW_w_cuLaunchCooperativeKernelMultiDevice);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(launchParamsList, numDevices, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(launchParamsList, numDevices, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5436,7 +6450,13 @@ WEIR_BODY CUresult w_cuLaunch(CUfunction f)
   fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)hook_original(ROW_w_cuLaunch);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(f);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(f);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5455,7 +6475,13 @@ WEIR_BODY CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
   fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)hook_original(ROW_w_cuLaunchGrid);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(f, grid_width, grid_height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(f, grid_width, grid_height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5474,7 +6500,13 @@ WEIR_BODY CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_he
   fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)hook_original(ROW_w_cuLaunchGridAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(f, grid_width, grid_height, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(f, grid_width, grid_height, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5493,7 +6525,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, v
   fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)hook_original(ROW_w_cuLaunchHostFunc);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, fn, userData);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream, fn, userData);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5512,7 +6550,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn 
   fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)hook_original(ROW_w_cuLaunchHostFunc_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hStream, fn, userData);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hStream, fn, userData);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5531,12 +6575,18 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, si
   fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_batch(dsts, srcs, sizes, count, failIdx)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5555,12 +6605,18 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *src
   fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_batch(dsts, srcs, sizes, count, failIdx)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5579,12 +6635,18 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs,
   fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_batch(dsts, srcs, sizes, count, NULL)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, NULL) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5603,12 +6665,18 @@ WEIR_BODY CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *
   fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpyBatchAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_batch(dsts, srcs, sizes, count, NULL)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_batch(dsts, srcs, sizes, count, NULL) ? CUDA_ERROR_INVALID_VALUE : real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5627,12 +6695,18 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP 
   fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(numOps, opList, failIdx, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_boxes(opList, numOps, failIdx)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(numOps, opList, failIdx, flags, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, failIdx, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5651,12 +6725,18 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATC
   fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(numOps, opList, failIdx, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_boxes(opList, numOps, failIdx)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(numOps, opList, failIdx, flags, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, failIdx) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, failIdx, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5675,12 +6755,18 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_
   fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(numOps, opList, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_boxes(opList, numOps, NULL)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(numOps, opList, flags, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, NULL) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5699,12 +6785,18 @@ WEIR_BODY CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_B
   fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuMemcpy3DBatchAsync_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(numOps, opList, flags, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (process_mode_now() != WEIR_OBSERVE) {
       if (reroute_refuses_boxes(opList, numOps, NULL)) return CUDA_ERROR_INVALID_VALUE;
     }
     return real(numOps, opList, flags, hStream);
   }
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() != WEIR_OBSERVE && reroute_refuses_boxes(opList, numOps, NULL) ? CUDA_ERROR_INVALID_VALUE : real(numOps, opList, flags, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5723,7 +6815,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *
   fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)hook_original(ROW_w_cuMemBatchDecompressAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(paramsArray, count, flags, errorIndex, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5742,7 +6840,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressPar
   fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuMemBatchDecompressAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(paramsArray, count, flags, errorIndex, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5799,7 +6903,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int 
   fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, count, paramArray, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5818,7 +6928,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned
   fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, count, paramArray, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5837,7 +6953,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned i
   fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp_v2);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, count, paramArray, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5856,7 +6978,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsig
   fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)hook_original(ROW_w_cuStreamBatchMemOp_v2_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(stream, count, paramArray, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5875,7 +7003,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalS
   fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)hook_original(ROW_w_cuSignalExternalSemaphoresAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(extSemArray, paramsArray, numExtSems, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5894,7 +7028,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexte
   fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuSignalExternalSemaphoresAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(extSemArray, paramsArray, numExtSems, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5913,7 +7053,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSem
   fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)hook_original(ROW_w_cuWaitExternalSemaphoresAsync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(extSemArray, paramsArray, numExtSems, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -5932,7 +7078,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUextern
   fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)hook_original(ROW_w_cuWaitExternalSemaphoresAsync_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(extSemArray, paramsArray, numExtSems, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6008,7 +7160,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphicsMapResources(unsigned int count, CUgrap
   fn_cuGraphicsMapResources real = (fn_cuGraphicsMapResources)(uintptr_t)hook_original(ROW_w_cuGraphicsMapResources);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(count, resources, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 733, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(count, resources, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6027,7 +7185,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphicsMapResources_ptsz(unsigned int count, C
   fn_cuGraphicsMapResources_ptsz real = (fn_cuGraphicsMapResources_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphicsMapResources_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(count, resources, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 734, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(count, resources, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6046,7 +7210,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnmapResources(unsigned int count, CUgr
   fn_cuGraphicsUnmapResources real = (fn_cuGraphicsUnmapResources)(uintptr_t)hook_original(ROW_w_cuGraphicsUnmapResources);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(count, resources, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 741, 0, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(count, resources, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6065,7 +7235,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphicsUnmapResources_ptsz(unsigned int count,
   fn_cuGraphicsUnmapResources_ptsz real = (fn_cuGraphicsUnmapResources_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphicsUnmapResources_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(count, resources, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 742, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(count, resources, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(count, resources, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6217,7 +7393,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStrea
   fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)hook_original(ROW_w_cuGraphLaunch);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (!device_memory_is_of_graphs() && call_passes(c)) {
+    CUresult passed = real(hGraph, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
+  if (!device_memory_is_of_graphs()) call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hGraph, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6236,7 +7418,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstre
   fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphLaunch_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (!device_memory_is_of_graphs() && call_passes(c)) {
+    CUresult passed = real(hGraphExec, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
+  if (!device_memory_is_of_graphs()) call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hGraphExec, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6884,7 +8072,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphUpload(CUgraphExec hGraph, CUstream hStrea
   fn_cuGraphUpload real = (fn_cuGraphUpload)(uintptr_t)hook_original(ROW_w_cuGraphUpload);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hGraph, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 635, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hGraph, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -6903,7 +8097,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstre
   fn_cuGraphUpload_ptsz real = (fn_cuGraphUpload_ptsz)(uintptr_t)hook_original(ROW_w_cuGraphUpload_ptsz);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hGraphExec, hStream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 636, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hGraphExec, hStream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8228,7 +9428,13 @@ WEIR_BODY CUresult w_cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, u
   fn_cuEventCreateFromEGLSync real = (fn_cuEventCreateFromEGLSync)(uintptr_t)hook_original(ROW_w_cuEventCreateFromEGLSync);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(phEvent, eglSync, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 1071, 0, WEIR_BANK_DRIVER)) return real(phEvent, eglSync, flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(phEvent, eglSync, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8902,7 +10108,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxPushCurrent(CUcontext ctx)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(ctx);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(ctx);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8922,7 +10134,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(ctx);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(ctx);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8942,7 +10160,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxPopCurrent(CUcontext *pctx)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pctx);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(pctx);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8962,7 +10186,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(pctx);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(pctx);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -8982,7 +10212,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxSetCurrent(CUcontext ctx)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(ctx);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(ctx);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9002,7 +10238,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxSetFlags(unsigned int flags)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9022,7 +10264,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(limit, value);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(limit, value);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9042,7 +10290,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(config);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(config);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9062,7 +10316,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(config);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(config);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9082,7 +10342,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxResetPersistingL2Cache(void)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real();
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real();
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -9163,7 +10429,13 @@ WEIR_BODY WEIR_RARE CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsi
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(peerContext, Flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(peerContext, Flags) : reroute_cuCtxEnablePeerAccess(c, real, peerContext, Flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -9202,7 +10474,13 @@ WEIR_BODY CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    CUresult passed = real(hCtx, hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = process_mode_now() == WEIR_OBSERVE ? real(hCtx, hEvent) : reroute_cuCtxRecordEvent(c, real, hCtx, hEvent);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -9220,7 +10498,13 @@ WEIR_BODY CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
   fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)hook_original(ROW_w_cuCtxWaitEvent);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    CUresult passed = real(hCtx, hEvent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
+  call_is_left_out(c);
   call_forward(c);
   CUresult r = real(hCtx, hEvent);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -10593,7 +11877,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_11
   fn_cudaMemPrefetchAsync_1112 real = (fn_cudaMemPrefetchAsync_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, dstDevice, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, dstDevice, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -10614,7 +11904,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   fn_cudaMemPrefetchAsync_ptsz_1112 real = (fn_cudaMemPrefetchAsync_ptsz_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, dstDevice, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, dstDevice, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -10635,7 +11931,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_1112(uint
   fn_cudaMemAdvise_1112 real = (fn_cudaMemAdvise_1112)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, advice, device);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 41, WEIR_EVF_RUNTIME, bank, site)) return real(devPtr, count, advice, device);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, advice, device);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -10657,7 +11959,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = site;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, devPtr, length, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(stream, devPtr, length, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, devPtr, length, flags) : (cudaError_t)reroute_cuStreamAttachMemAsync(c, (CUresult (*)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUdeviceptr)(uintptr_t)devPtr, length, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -10681,7 +11989,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAttachMemAsyn
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = site;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, devPtr, length, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(stream, devPtr, length, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, devPtr, length, flags) : (cudaError_t)reroute_cuStreamAttachMemAsync(c, (CUresult (*)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUdeviceptr)(uintptr_t)devPtr, length, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -10705,7 +12019,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10732,7 +12052,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10759,7 +12085,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, count, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(stream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10786,7 +12118,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, count, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(stream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10813,7 +12151,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, spitch, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10840,7 +12184,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, spitch, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10867,7 +12217,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, spitch, width, height, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(stream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10894,7 +12250,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, spitch, width, height, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(stream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -10920,7 +12282,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   fn_cudaMemcpyToArray real = (fn_cudaMemcpyToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
@@ -10945,7 +12313,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   fn_cudaMemcpyToArray_ptds real = (fn_cudaMemcpyToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
@@ -10970,7 +12344,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   fn_cudaMemcpyToArrayAsync real = (fn_cudaMemcpyToArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, count, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
@@ -10995,7 +12375,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   fn_cudaMemcpyToArrayAsync_ptsz real = (fn_cudaMemcpyToArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, count, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
@@ -11020,7 +12406,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   fn_cudaMemcpyFromArray real = (fn_cudaMemcpyFromArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, wOffset, hOffset, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
@@ -11045,7 +12437,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   fn_cudaMemcpyFromArray_ptds real = (fn_cudaMemcpyFromArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, wOffset, hOffset, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
@@ -11070,7 +12468,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   fn_cudaMemcpyFromArrayAsync real = (fn_cudaMemcpyFromArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, wOffset, hOffset, count, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
@@ -11095,7 +12499,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   fn_cudaMemcpyFromArrayAsync_ptsz real = (fn_cudaMemcpyFromArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, src, wOffset, hOffset, count, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
@@ -11120,7 +12530,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   fn_cudaMemcpyArrayToArray real = (fn_cudaMemcpyArrayToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(3), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
@@ -11145,7 +12561,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   fn_cudaMemcpyArrayToArray_ptds real = (fn_cudaMemcpyArrayToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(3), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
@@ -11170,7 +12592,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   fn_cudaMemcpy2DToArray real = (fn_cudaMemcpy2DToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
@@ -11195,7 +12623,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   fn_cudaMemcpy2DToArray_ptds real = (fn_cudaMemcpy2DToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
@@ -11220,7 +12654,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   fn_cudaMemcpy2DToArrayAsync real = (fn_cudaMemcpy2DToArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
@@ -11245,7 +12685,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   fn_cudaMemcpy2DToArrayAsync_ptsz real = (fn_cudaMemcpy2DToArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
@@ -11270,7 +12716,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   fn_cudaMemcpy2DFromArray real = (fn_cudaMemcpy2DFromArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
@@ -11295,7 +12747,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   fn_cudaMemcpy2DFromArray_ptds real = (fn_cudaMemcpy2DFromArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
@@ -11320,7 +12778,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   fn_cudaMemcpy2DFromArrayAsync real = (fn_cudaMemcpy2DFromArrayAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
@@ -11345,7 +12809,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   fn_cudaMemcpy2DFromArrayAsync_ptsz real = (fn_cudaMemcpy2DFromArrayAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
@@ -11370,7 +12840,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   fn_cudaMemcpy2DArrayToArray real = (fn_cudaMemcpy2DArrayToArray)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(0), W(width), W(height), W(kind), W(3), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
@@ -11395,7 +12871,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   fn_cudaMemcpy2DArrayToArray_ptds real = (fn_cudaMemcpy2DArrayToArray_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(0), W(width), W(height), W(kind), W(3), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
@@ -11420,7 +12902,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   fn_cudaMemcpyToSymbol real = (fn_cudaMemcpyToSymbol)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(symbol, src, count, offset, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(0), true);
   call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
@@ -11445,7 +12933,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   fn_cudaMemcpyToSymbol_ptds real = (fn_cudaMemcpyToSymbol_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(symbol, src, count, offset, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(0), true);
   call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
@@ -11470,7 +12964,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   fn_cudaMemcpyToSymbolAsync real = (fn_cudaMemcpyToSymbolAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(symbol, src, count, offset, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(stream), false);
   call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
@@ -11495,7 +12995,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   fn_cudaMemcpyToSymbolAsync_ptsz real = (fn_cudaMemcpyToSymbolAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(symbol, src, count, offset, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(stream), false);
   call_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
@@ -11520,7 +13026,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   fn_cudaMemcpyFromSymbol real = (fn_cudaMemcpyFromSymbol)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, symbol, count, offset, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
@@ -11545,7 +13057,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   fn_cudaMemcpyFromSymbol_ptds real = (fn_cudaMemcpyFromSymbol_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, symbol, count, offset, kind);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
+  call_is_left_out(c);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(0), true);
   call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
@@ -11570,7 +13088,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   fn_cudaMemcpyFromSymbolAsync real = (fn_cudaMemcpyFromSymbolAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, symbol, count, offset, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
@@ -11595,7 +13119,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   fn_cudaMemcpyFromSymbolAsync_ptsz real = (fn_cudaMemcpyFromSymbolAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, symbol, count, offset, kind, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(stream), false);
   call_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
@@ -11620,7 +13150,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   fn_cudaMemcpy3D real = (fn_cudaMemcpy3D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_parms(p, W(0), true);
   call_forward(c);
   cudaError_t r = real(p);
@@ -11645,7 +13181,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   fn_cudaMemcpy3D_ptds real = (fn_cudaMemcpy3D_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_parms(p, W(0), true);
   call_forward(c);
   cudaError_t r = real(p);
@@ -11670,7 +13212,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   fn_cudaMemcpy3DAsync real = (fn_cudaMemcpy3DAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_parms(p, W(stream), false);
   call_forward(c);
   cudaError_t r = real(p, stream);
@@ -11695,7 +13243,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   fn_cudaMemcpy3DAsync_ptsz real = (fn_cudaMemcpy3DAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_parms(p, W(stream), false);
   call_forward(c);
   cudaError_t r = real(p, stream);
@@ -11721,7 +13275,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dstDevice, src, srcDevice, count);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
+  call_is_left_out(c);
   const copy_args copy = copy_args_peer(W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(COPY_DEVICES), W(0), true);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -11748,7 +13308,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(dst, dstDevice, src, srcDevice, count, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_peer(W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(COPY_DEVICES), W(stream), false);
   bool rerouted = process_mode_now() != WEIR_OBSERVE;
   call_forward(c);
@@ -11774,7 +13340,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   fn_cudaMemcpy3DPeer real = (fn_cudaMemcpy3DPeer)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer_parms(p, W(0), true);
   call_forward(c);
   cudaError_t r = real(p);
@@ -11799,7 +13371,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   fn_cudaMemcpy3DPeer_ptds real = (fn_cudaMemcpy3DPeer_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer_parms(p, W(0), true);
   call_forward(c);
   cudaError_t r = real(p);
@@ -11824,7 +13402,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   fn_cudaMemcpy3DPeerAsync real = (fn_cudaMemcpy3DPeerAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer_parms(p, W(stream), false);
   call_forward(c);
   cudaError_t r = real(p, stream);
@@ -11849,7 +13433,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   fn_cudaMemcpy3DPeerAsync_ptsz real = (fn_cudaMemcpy3DPeerAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(p, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  call_is_left_out(c);
   const copy_args copy = copy_args_3d_peer_parms(p, W(stream), false);
   call_forward(c);
   cudaError_t r = real(p, stream);
@@ -11874,7 +13464,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   fn_cudaMemset real = (fn_cudaMemset)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, value, count);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 276, WEIR_EVF_RUNTIME, bank)) return real(devPtr, value, count);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, value, count);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -11898,7 +13494,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   fn_cudaMemset_ptds real = (fn_cudaMemset_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, value, count);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 277, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, value, count);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, value, count);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -11922,7 +13524,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   fn_cudaMemsetAsync real = (fn_cudaMemsetAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, value, count, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 286, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -11946,7 +13554,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   fn_cudaMemsetAsync_ptsz real = (fn_cudaMemsetAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, value, count, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 287, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -11970,7 +13584,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   fn_cudaMemset2D real = (fn_cudaMemset2D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, pitch, value, width, height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 278, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, value, width, height);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -11994,7 +13614,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   fn_cudaMemset2D_ptds real = (fn_cudaMemset2D_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, pitch, value, width, height);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 279, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, pitch, value, width, height);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12018,7 +13644,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   fn_cudaMemset2DAsync real = (fn_cudaMemset2DAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, pitch, value, width, height, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 280, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12042,7 +13674,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   fn_cudaMemset2DAsync_ptsz real = (fn_cudaMemset2DAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, pitch, value, width, height, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 281, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12066,7 +13704,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   fn_cudaMemset3D real = (fn_cudaMemset3D)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(pitchedDevPtr, value, extent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 282, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, value, extent);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12090,7 +13734,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   fn_cudaMemset3D_ptds real = (fn_cudaMemset3D_ptds)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(pitchedDevPtr, value, extent);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 283, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(pitchedDevPtr, value, extent);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12114,7 +13764,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   fn_cudaMemset3DAsync real = (fn_cudaMemset3DAsync)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(pitchedDevPtr, value, extent, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 284, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12138,7 +13794,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   fn_cudaMemset3DAsync_ptsz real = (fn_cudaMemset3DAsync_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(pitchedDevPtr, value, extent, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 285, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12163,7 +13825,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real();
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real() : (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12187,7 +13855,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real();
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real() : (cudaError_t)reroute_sync(c, (CUresult (*)(void))(uintptr_t)real);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12207,7 +13881,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   fn_cudaStreamSynchronize real = (fn_cudaStreamSynchronize)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 337, WEIR_EVF_RUNTIME, bank)) return real(stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12231,7 +13911,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   fn_cudaStreamSynchronize_ptsz real = (fn_cudaStreamSynchronize_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 338, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12255,7 +13941,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   fn_cudaStreamQuery real = (fn_cudaStreamQuery)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 335, WEIR_EVF_RUNTIME, bank)) return real(stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12279,7 +13971,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   fn_cudaStreamQuery_ptsz real = (fn_cudaStreamQuery_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 336, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12304,7 +14002,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, event, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, event, flags) : (cudaError_t)reroute_cuStreamWaitEvent(c, (CUresult (*)(CUstream hStream, CUevent hEvent, unsigned int Flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12328,7 +14032,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, event, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(stream, event, flags) : (cudaError_t)reroute_cuStreamWaitEvent(c, (CUresult (*)(CUstream hStream, CUevent hEvent, unsigned int Flags))(uintptr_t)real, (CUstream)(uintptr_t)stream, (CUevent)(uintptr_t)event, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12351,7 +14061,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   fn_cudaEventSynchronize real = (fn_cudaEventSynchronize)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(event);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 334, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(event);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12375,7 +14091,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   fn_cudaEventQuery real = (fn_cudaEventQuery)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(event);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 333, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(event);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12495,7 +14217,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback(u
   fn_cudaStreamAddCallback real = (fn_cudaStreamAddCallback)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, callback, userData, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 374, WEIR_EVF_RUNTIME, bank, site)) return real(stream, callback, userData, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12519,7 +14247,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaStreamAddCallback_p
   fn_cudaStreamAddCallback_ptsz real = (fn_cudaStreamAddCallback_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, callback, userData, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank, site)) return real(stream, callback, userData, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12724,7 +14458,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(event);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event) : (cudaError_t)reroute_cudaEventCreate(c, real, event);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12748,7 +14488,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(event, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, flags) : (cudaError_t)reroute_cuEventCreate(c, (CUresult (*)(CUevent *phEvent, unsigned int Flags))(uintptr_t)real, (CUevent *)(uintptr_t)event, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12772,7 +14518,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(event);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event) : (cudaError_t)reroute_cuEventDestroy(c, (CUresult (*)(CUevent hEvent))(uintptr_t)real, (CUevent)(uintptr_t)event);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12796,7 +14548,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(event, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream) : (cudaError_t)reroute_cuEventRecord(c, (CUresult (*)(CUevent hEvent, CUstream hStream))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12820,7 +14578,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(event, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream) : (cudaError_t)reroute_cuEventRecord(c, (CUresult (*)(CUevent hEvent, CUstream hStream))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12844,7 +14608,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(event, stream, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream, flags) : (cudaError_t)reroute_cuEventRecordWithFlags(c, (CUresult (*)(CUevent hEvent, CUstream hStream, unsigned int flags))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12868,7 +14638,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(event, stream, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(event, stream, flags) : (cudaError_t)reroute_cuEventRecordWithFlags(c, (CUresult (*)(CUevent hEvent, CUstream hStream, unsigned int flags))(uintptr_t)real, (CUevent)(uintptr_t)event, (CUstream)(uintptr_t)stream, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12892,7 +14668,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
   c->site = __builtin_return_address(0);
+  if (call_passes(c)) {
+    cudaError_t passed = real(ms, start, end);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(ms, start, end) : (cudaError_t)reroute_cuEventElapsedTime(c, (CUresult (*)(float *pMilliseconds, CUevent hStart, CUevent hEnd))(uintptr_t)real, ms, (CUevent)(uintptr_t)start, (CUevent)(uintptr_t)end);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -12915,7 +14697,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   fn_cudaLaunchKernel real = (fn_cudaLaunchKernel)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(func, gridDim, blockDim, args, sharedMem, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 680, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12939,7 +14727,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   fn_cudaLaunchKernel_ptsz real = (fn_cudaLaunchKernel_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(func, gridDim, blockDim, args, sharedMem, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 681, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12963,7 +14757,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   fn_cudaLaunchCooperativeKernel real = (fn_cudaLaunchCooperativeKernel)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(func, gridDim, blockDim, args, sharedMem, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 676, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -12987,7 +14787,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   fn_cudaLaunchCooperativeKernel_ptsz real = (fn_cudaLaunchCooperativeKernel_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(func, gridDim, blockDim, args, sharedMem, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 677, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13011,7 +14817,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   fn_cudaLaunchKernelExC real = (fn_cudaLaunchKernelExC)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(config, func, args);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 682, WEIR_EVF_RUNTIME, bank)) return real(config, func, args);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(config, func, args);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13035,7 +14847,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   fn_cudaLaunchKernelExC_ptsz real = (fn_cudaLaunchKernelExC_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(config, func, args);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 683, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(config, func, args);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(config, func, args);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13059,7 +14877,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc(uint
   fn_cudaLaunchHostFunc real = (fn_cudaLaunchHostFunc)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, fn, userData);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 678, WEIR_EVF_RUNTIME, bank, site)) return real(stream, fn, userData);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream, fn, userData);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13083,7 +14907,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaLaunchHostFunc_ptsz
   fn_cudaLaunchHostFunc_ptsz real = (fn_cudaLaunchHostFunc_ptsz)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(stream, fn, userData);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank, site)) return real(stream, fn, userData);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(stream, fn, userData);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13137,7 +14967,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDevice(uint32_t 
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(device);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 754, WEIR_EVF_RUNTIME, bank, site)) return real(device);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(device);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13162,7 +14998,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetDeviceFlags(uint
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 755, WEIR_EVF_RUNTIME, bank, site)) return real(flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(flags);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13187,7 +15029,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaSetValidDevices(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(device_arr, len);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 756, WEIR_EVF_RUNTIME, bank, site)) return real(device_arr, len);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(device_arr, len);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13237,7 +15085,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaCtxResetPersistingL
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real();
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 750, WEIR_EVF_RUNTIME, bank, site)) return real();
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real();
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13263,7 +15117,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaDeviceEnablePeerAcc
   thread_self.context_trust = 0;
   hook_call call, *c = &call;
   c->site = site;
+  if (call_passes(c)) {
+    cudaError_t passed = real(peerDevice, flags);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 698, WEIR_EVF_RUNTIME, bank, site)) return real(peerDevice, flags);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = process_mode_now() == WEIR_OBSERVE ? real(peerDevice, flags) : (cudaError_t)reroute_cudaDeviceEnablePeerAccess(c, real, peerDevice, flags);
   if (__builtin_expect(r != 0, 0)) reroute_note_error((int)r);
@@ -13840,7 +15700,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   fn_cudaMemPrefetchAsync_v2_12 real = (fn_cudaMemPrefetchAsync_v2_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, location, flags, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13859,7 +15725,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_v2
   fn_cudaMemPrefetchAsync_v2_ptsz_12 real = (fn_cudaMemPrefetchAsync_v2_ptsz_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, location, flags, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13878,7 +15750,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_v2_12(uin
   fn_cudaMemAdvise_v2_12 real = (fn_cudaMemAdvise_v2_12)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, advice, location);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 1059, WEIR_EVF_RUNTIME, bank, site)) return real(devPtr, count, advice, location);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13897,7 +15775,13 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   fn___cudaLaunchKernel_1213 real = (fn___cudaLaunchKernel_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 664, WEIR_EVF_RUNTIME, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -13918,7 +15802,13 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   fn___cudaLaunchKernel_ptsz_1213 real = (fn___cudaLaunchKernel_ptsz_1213)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter(c, 665, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -14098,7 +15988,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_13
   fn_cudaMemPrefetchAsync_13 real = (fn_cudaMemPrefetchAsync_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, location, flags, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -14118,7 +16014,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemPrefetchAsync_pt
   fn_cudaMemPrefetchAsync_ptsz_13 real = (fn_cudaMemPrefetchAsync_ptsz_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, location, flags, stream);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank, site)) return real(devPtr, count, location, flags, stream);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
@@ -14138,7 +16040,13 @@ static WEIR_RARE __attribute__((noinline)) cudaError_t k_cudaMemAdvise_13(uint32
   fn_cudaMemAdvise_13 real = (fn_cudaMemAdvise_13)(uintptr_t)hook_original(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   hook_call call, *c = &call;
+  if (call_passes(c)) {
+    cudaError_t passed = real(devPtr, count, advice, location);
+    call_passed();
+    return passed;
+  }
   if (!call_enter_from(c, 41, WEIR_EVF_RUNTIME, bank, site)) return real(devPtr, count, advice, location);
+  call_is_left_out(c);
   call_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))

@@ -112,7 +112,7 @@ bool call_enter_inner(hook_call *c, call_outer *outer, uint16_t api, unsigned fl
   c->inner = false;
   if (!call_is_within(c, t)) return call_begin_outermost(c, t, api, flags, WEIR_BANK_DRIVER);
   if (!is_by_another(t, site)) return call_enter_from(c, api, flags, WEIR_BANK_DRIVER, site);
-  call_outer around = {t->outermost, t->beneath};
+  call_outer around = {t->outermost, t->depth, t->beneath};
   if (!call_begin_outermost(c, t, api, flags, WEIR_BANK_DRIVER)) return false;
   *outer = around;
   c->inner = true;
@@ -123,7 +123,7 @@ void call_leave_inner(hook_call *c, const call_outer *outer)
 {
   call_leave(c);
   if (!outer->outermost) return;
-  c->thread->depth = 1;
+  c->thread->depth = outer->depth;
   c->thread->outermost = outer->outermost;
   c->thread->beneath = outer->beneath;
 }

@@ -5,6 +5,7 @@
 #include "interpose/record/asked.h"
 #include "interpose/record/captures.h"
 #include "interpose/record/context.h"
+#include "interpose/record/device_memory.h"
 #include "interpose/record/extract.h"
 #include "interpose/record/names.h"
 #include "interpose/reroute/reroute.h"
@@ -42,6 +43,36 @@ WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int
 #define call_enter(c, api, flags, bank)                                                            \
   call_enter_from(c, api, flags, bank, __builtin_return_address(0))
 
+/* A call that changes nothing of what is live, where only that is recorded: it is counted and goes
+ * straight to the original, and call_passed() must follow. False: it enters as any other; so it does
+ * in the modes that reroute, within another call, and when the thread has yet to see a change. */
+WEIR_INLINE bool call_passes(const hook_call *c)
+{
+  thread_state *t = &thread_self;
+  if (__builtin_expect(t->recording == WEIR_RECORD_ALL, 1)) return false;
+  if (t->depth || t->epoch != atomic_load_explicit(&process_epoch, memory_order_relaxed) ||
+      t->recording != recording_word() || process_mode_now() != WEIR_OBSERVE)
+    return false;
+  t->outermost = (uintptr_t)c;
+  t->depth = CALL_LEFT_OUT;
+  if (__builtin_expect(++t->passed >= RECORDING_BATCH, 0)) recording_count(t);
+  return true;
+}
+
+WEIR_INLINE void call_passed(void)
+{
+  thread_self.depth = 0;
+}
+
+/* Such a call has entered: its event is left out at its end. */
+WEIR_INLINE void call_is_left_out(const hook_call *c)
+{
+  thread_state *t = c->thread;
+  if (__builtin_expect(t->recording == WEIR_RECORD_ALL, 1)) return;
+  t->depth = CALL_LEFT_OUT;
+  if (++t->passed >= RECORDING_BATCH) recording_count(t);
+}
+
 /* A tool that patches functions may patch the driver's alone, knowing that the runtime's call
  * them. A rerouted call of the runtime's would not: where the entry of the driver's is patched
  * (entry.h), the runtime's original is called, and the driver's wrapper beneath it does the
@@ -78,6 +109,7 @@ WEIR_INLINE hook_call *call_around(uint64_t key)
  * around, which call_leave_inner() goes back to. */
 typedef struct call_outer {
   uintptr_t outermost; /* 0: there is none */
+  uint32_t depth;
   hook_call *beneath;
 } call_outer;
 

@@ -3,7 +3,7 @@
 
 HOOK_FAKES  := libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13
 HOOK_SRC    := $(filter-out %/engine.c interpose/record/options.c interpose/reroute/options.c interpose/reroute/owners.c,$(sort $(wildcard $(patsubst %,interpose/%/*.c,table record reroute staging) interpose/record/*.S)))
-HOOK_OBJS   := $(call objs,$(HOOK_SRC) interpose/elf/bank.c interpose/process/mode.c interpose/process/own_threads.c interpose/process/part.c interpose/process/tools.c) $(call objs,core/base/bias.c) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
+HOOK_OBJS   := $(call objs,$(HOOK_SRC) interpose/elf/bank.c interpose/process/mode.c interpose/process/own_threads.c interpose/process/part.c interpose/process/recording.c interpose/process/tools.c) $(call objs,core/base/bias.c) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
 HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_hooks_table test_access test_race)
 POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
