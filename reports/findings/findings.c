@@ -7,6 +7,7 @@
 #include "reports/base/util.h"
 #include "reports/findings/search.h"
 #include "reports/findings/source.h"
+#include "reports/model/complete.h"
 #include "reports/model/device_times.h"
 #include "reports/model/waits.h"
 
@@ -108,6 +109,7 @@ static weir_status find_options(wr_search *x)
   s = has_rows(x, "device_work", "SELECT EXISTS(SELECT 1 FROM device_work WHERE kind <> 5)",
                &x->timed);
   if (!s && !x->timed) s = find_untimed(x);
+  if (!s) s = wr_trace_is_partial(x->db, &x->partial);
   if (!s) s = find_engine(x);
   if (s || !wr_db_has_table(x->db, "range_row")) return s;
   return has_rows(x, "event_range", "SELECT EXISTS(SELECT 1 FROM event_range)", &x->ranges);

@@ -91,6 +91,9 @@ typedef struct wr_small_finding {
   bool several;                                     /* places */
 } wr_small_finding;
 
+/* Why a rule could not judge a trace from which calls were left out. */
+#define WR_NEEDS_ALL_CALLS "it needs all calls of the run, and some were not recorded"
+
 typedef struct wr_unjudged_rule {
   const wr_rule *rule;
   char *why; /* owned */

@@ -8,6 +8,7 @@
 #include "reports/base/util.h"
 #include "reports/findings/given.h"
 #include "reports/findings/order_span.h"
+#include "reports/model/complete.h"
 
 enum {
   MOST_TIMES = 1 << 21, /* operations of devices */
@@ -284,11 +285,7 @@ weir_status wr_order_open(wr_order_facts *x, const wr_events *events)
   weir_status st = wr_access_open(&s->access, events);
   if (!st) st = read_acts(s);
   if (!st) st = read_times(s);
-  if (!st)
-    st = wr_db_each(events->db,
-                    "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
-                    " OR bytes_cut > 0 OR nested_calls > 0",
-                    take_incomplete_process, s);
+  if (!st) st = wr_incomplete_processes(events->db, take_incomplete_process, s);
   return st;
 }
 

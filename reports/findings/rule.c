@@ -152,6 +152,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
     good = read_word(leasts, value, &n), r->least = (wr_least_when)n;
   else if (!strcmp(key, "holds"))
     good = r->holds = !strcmp(value, "bytes");
+  else if (!strcmp(key, "partial"))
+    good = r->partial = !strcmp(value, "judged");
   else if (!strcmp(key, "names"))
     good = r->kernels = !strcmp(value, "kernels");
   else if (!strcmp(key, "threshold"))

@@ -18,6 +18,8 @@
  *   -- names: kernels                   a finding has the kernels that its operations launch, wait for,
  *                                       or have in their graphs (kernel_names.h)
  *   -- needs: wait_detail               tables without which it cannot judge
+ *   -- partial: judged                 it finds nothing wrong where calls other than allocations and frees were left
+ *                                       out of the trace (weir run --dormant); else it does not judge such a trace
  *   -- rows: storm                      tables, facts too, of which one without rows leaves nothing to
  *                                       find: then neither the SELECT nor the judge is run
  *   -- decides: weir run --hash         what shows whether it is so, where it is possible only
@@ -62,6 +64,7 @@ typedef struct wr_rule { /* all texts are owned */
   bool queued;         /* savings by device times follow one another */
   wr_least_when least; /* when its savings are the least that the run gains */
   bool holds;          /* its bytes are memory held */
+  bool partial;        /* it is right without calls that change nothing of what is live, too */
   bool kernels;        /* what its operations launch, or wait for, is named */
   int64_t often;       /* operations, 0: one is enough */
   int64_t mostly;      /* per cent of calls, 0: any part is enough */

@@ -315,6 +315,7 @@ static weir_status run_sql(wr_search *x, const wr_rule *rule, bool select, bool 
 weir_status wr_search_run_rule(wr_search *x, const wr_rule *rule)
 {
   char name[64], why[128];
+  if (x->partial && !rule->partial) return not_judged(x, rule, WR_NEEDS_ALL_CALLS);
   const char *table = lacking(x, rule, name);
   if (!table && !x->hashed && rule->needs && strstr(rule->needs, "copy_hash"))
     return not_judged(x, rule, "no copy was hashed (weir run --hash)");

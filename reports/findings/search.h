@@ -110,6 +110,7 @@ typedef struct wr_findings_pass {
   bool hashed;        /* copy_hash has rows, or no copy could have one */
   bool timed;         /* device_work has rows */
   char *untimed;      /* owned; NULL, or why it has none though they were asked for */
+  bool partial;       /* calls of some process were left out of the trace */
   bool ranges;        /* event_range has rows */
   int64_t began;      /* CLOCK_REALTIME, ns */
   int64_t clock_more; /* ns, as a rule's SQL has it: see judge.h */

@@ -27,6 +27,7 @@ static weir_status shift_times(const trace_importer *im)
       "UPDATE range_row SET start = start - ?1, \"end\" = \"end\" - ?1",
       "UPDATE device_work SET start = start - ?1, \"end\" = \"end\" - ?1, queued = queued - ?1",
       "UPDATE device_fact SET time = time - ?1",
+      "UPDATE recording SET time = time - ?1",
       "UPDATE copy_hash SET time = time - ?1",
       "UPDATE graph_change SET time = time - ?1",
       "UPDATE nvml_sample SET time = time - ?1",

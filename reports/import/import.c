@@ -350,8 +350,9 @@ static weir_status queue_changes(wr_spool *s)
   uint64_t extended = atomic_load(&h->dropped_extended);
   uint64_t nested = atomic_load(&h->nested);
   uint64_t deep = atomic_load(&h->deep_ranges);
+  uint64_t left_out = atomic_load(&h->unrecorded), spans = atomic_load(&h->unrecorded_spans);
   uint64_t sum = dropped + lookups + extended + nested + deep + atomic_load(&h->load_known) +
-                 d.chunks + d.torn + d.bytes_cut + 1;
+                 d.chunks + d.torn + d.bytes_cut + left_out + spans + 1;
   sum += (uint64_t)h->mode << 48;
   if (sum == s->seen_losses) return WEIR_OK;
   wr_op op = {.sql =
@@ -364,8 +365,9 @@ static weir_status queue_changes(wr_spool *s)
                          (int64_t)extended, h->mode, (int64_t)nested),
               WR_TEXTS(wr_text(h->unknown_name, sizeof(h->unknown_name), false))};
   weir_status st = wr_batch_op(&s->im->batch, op);
-  wr_op ranges = {.sql = "UPDATE process SET deep_ranges = ?2 WHERE id = ?1",
-                  WR_NUMBERS(s->process, (int64_t)deep)};
+  wr_op ranges = {.sql = "UPDATE process SET deep_ranges = ?2, unrecorded_calls = ?3,"
+                         " unrecorded_spans = ?4 WHERE id = ?1",
+                  WR_NUMBERS(s->process, (int64_t)deep, (int64_t)left_out, (int64_t)spans)};
   if (!st) st = wr_batch_op(&s->im->batch, ranges);
   if (!st && atomic_load(&h->load_known)) st = queue_load(s, h);
   if (!st) s->seen_losses = sum;

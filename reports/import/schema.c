@@ -166,7 +166,7 @@ static const char *const own_tables[] = {
     "graph_fact",   "graph_node_type", "StringIds",      "source_line",    "site",
     "wait_detail",  "wait_time",       "device_gap",     "device_idle",    "queue_full",
     "idle_cause",   "asked",           "access_set",     "access_word",    "template_access",
-    "kept"};
+    "kept",         "recording"};
 
 static bool is_own_table(const char *name)
 {
@@ -574,6 +574,11 @@ weir_status wr_schema_extend(const wr_db *db)
   if (!st && !wr_db_has_column(db, "process", "starved_ns"))
     st = wr_db_exec(db, "ALTER TABLE process ADD COLUMN preempted INTEGER;"
                         "ALTER TABLE process ADD COLUMN starved_ns INTEGER");
+  if (!st && !wr_db_has_column(db, "process", "unrecorded_spans"))
+    st = wr_db_exec(db, "ALTER TABLE process ADD COLUMN unrecorded_calls INTEGER;"
+                        "ALTER TABLE process ADD COLUMN unrecorded_spans INTEGER;"
+                        "CREATE TABLE IF NOT EXISTS recording(id INTEGER PRIMARY KEY,"
+                        " process INTEGER, time INTEGER, recorded TEXT, unrecorded_calls INTEGER)");
   bool pointers = wr_db_has_column(db, "graph_work", "pointer");
   if (!st && !pointers) st = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN pointer INTEGER");
   if (!st && !wr_db_has_column(db, "graph_node", "access"))

@@ -9,7 +9,8 @@ CREATE TABLE process(
   events INTEGER, dropped INTEGER, drop_errno INTEGER, dropped_extended INTEGER,
   damaged_chunks INTEGER, torn INTEGER, bytes_cut INTEGER,
   unknown_lookups INTEGER, unknown_name TEXT, spool TEXT, uid INTEGER, nested_calls INTEGER,
-  rank INTEGER, deep_ranges INTEGER, preempted INTEGER, starved_ns INTEGER);
+  rank INTEGER, deep_ranges INTEGER, preempted INTEGER, starved_ns INTEGER,
+  unrecorded_calls INTEGER, unrecorded_spans INTEGER);
 
 CREATE TABLE thread(
   id INTEGER PRIMARY KEY, process INTEGER, serial INTEGER, tid INTEGER, name TEXT);
@@ -36,6 +37,10 @@ CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, h
                  unrecorded TEXT);
 CREATE TABLE coverage(process INTEGER, api INTEGER, looked_up INTEGER, passed INTEGER,
                       called INTEGER, PRIMARY KEY(process, api)) WITHOUT ROWID;
+
+-- From when on a process recorded what.
+CREATE TABLE recording(
+  id INTEGER PRIMARY KEY, process INTEGER, time INTEGER, recorded TEXT, unrecorded_calls INTEGER);
 
 CREATE TABLE unseen(id INTEGER PRIMARY KEY, process INTEGER, path TEXT, why TEXT, count INTEGER);
 

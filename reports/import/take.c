@@ -394,6 +394,18 @@ static weir_status take_note(wr_spool *s, size_t thread, const trace_event *head
   return wr_batch_op(&s->im->batch, op);
 }
 
+static weir_status take_recording(wr_spool *s, const trace_event *head)
+{
+  const int64_t time = wr_time(s, head->start);
+  const char *what = head->a == WEIR_RECORD_ALL ? "all" : "memory";
+  wr_op op = {.sql = "INSERT INTO recording(process, time, unrecorded_calls, recorded)"
+                     " VALUES(?,?,?,?)",
+              WR_NUMBERS(s->process, time, (int64_t)head->b),
+              WR_TEXTS(wr_format("%s", what))};
+  wr_span(s->im, time, time);
+  return wr_batch_whole(&s->im->batch, op);
+}
+
 static weir_status take_thread_name(wr_spool *s, size_t thread, const void *payload, size_t bytes)
 {
   trace_importer *im = s->im;
@@ -505,6 +517,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return wr_take_device_work(s, payload, bytes);
   case WEIR_EV_DEVICE_FACT:
     return wr_take_device_fact(s, head, payload, bytes);
+  case WEIR_EV_RECORDING:
+    return take_recording(s, head);
   case WEIR_EV_COPY_HASH:
     return wr_take_copy_hash(s, &s->thread[thread], head, payload, bytes);
   case WEIR_EV_ASKED:

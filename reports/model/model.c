@@ -1020,6 +1020,35 @@ static weir_status load_threads(load *l)
   return s;
 }
 
+/* Where not all calls are in the trace: how many are not, and for how long. */
+static weir_status load_recording(load *l)
+{
+  static const char partial[] =
+      "SELECT CAST(min(total(max(till - time, 0)), 9e18) AS INTEGER) FROM ("
+      " SELECT r.time, r.recorded, ifnull(lead(r.time) OVER (PARTITION BY r.process ORDER BY "
+      "r.time,"
+      "  r.id), p.\"end\") AS till FROM recording r JOIN process p ON p.id = r.process)"
+      " WHERE recorded = 'memory'";
+  static const char all[] =
+      "SELECT CAST(min(total(max(\"end\" - start, 0)), 9e18) AS INTEGER) FROM process"
+      " WHERE unrecorded_spans > 0";
+  int64_t calls = 0, spans = 0, without = 0, time = 0;
+  if (!wr_db_has_column(l->db, "process", "unrecorded_spans")) return WEIR_OK; /* an older Weir's */
+  weir_status s = wr_db_number(
+      l->db, "SELECT CAST(min(total(unrecorded_calls), 9e18) AS INTEGER) FROM process", &calls);
+  if (!s)
+    s = wr_db_number(
+        l->db, "SELECT CAST(min(total(unrecorded_spans), 9e18) AS INTEGER) FROM process", &spans);
+  if (!s) s = wr_db_number(l->db, partial, &without);
+  if (!s) s = wr_db_number(l->db, all, &time);
+  wr_coverage *c = &l->m->coverage;
+  c->unrecorded = calls > 0 ? (uint64_t)calls : 0;
+  c->unrecorded_spans = spans > 0 ? (uint64_t)spans : 0;
+  c->partial_ns = without > 0 ? (uint64_t)without : 0;
+  c->whole_ns = time > without ? (uint64_t)(time - without) : 0;
+  return s;
+}
+
 static weir_status load_tables(load *l)
 {
   static const struct {
@@ -1055,6 +1084,7 @@ static weir_status load_tables(load *l)
     s = wr_db_number(l->db, "SELECT total(deep_ranges) FROM process", &deep);
   l->m->coverage.nested = (uint64_t)nested;
   l->m->coverage.deep = (uint64_t)deep;
+  if (!s) s = load_recording(l);
   return s ? s : wr_unseen_load(&l->m->coverage, l->db);
 }
 

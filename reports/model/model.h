@@ -183,9 +183,11 @@ typedef struct wr_coverage {
   size_t unseen_count;
   wr_lacking *lacking;
   size_t lacking_count;
-  uint64_t stackless; /* events without a stack */
-  uint64_t nested;    /* calls within calls that are no events */
-  uint64_t deep;      /* ranges too deep to be recorded */
+  uint64_t stackless;                    /* events without a stack */
+  uint64_t nested;                       /* calls within calls that are no events */
+  uint64_t deep;                         /* ranges too deep to be recorded */
+  uint64_t unrecorded, unrecorded_spans; /* calls left out of the trace; times that some were */
+  uint64_t whole_ns, partial_ns;         /* of those processes' time: with all calls, without */
   uint64_t damaged_chunks, torn, bytes_cut, dropped_extended;
 } wr_coverage;
 

@@ -10,6 +10,7 @@
 #include "reports/events/events.h"
 #include "reports/import/batch.h"
 #include "reports/import/run_log.h"
+#include "reports/model/complete.h"
 #include "reports/model/device_log.h"
 #include "reports/model/graphs.h"
 #include "reports/model/wait_table.h"
@@ -685,11 +686,7 @@ static weir_status begin_pass(wr_wait_pass *w, bool divide)
   if (!w->roles || !w->queues || (w->temporary && !w->rows)) return no_memory_for_log(w->db);
   weir_status s = divide ? wr_device_log_open(&w->device, w->db, beside) : WEIR_OK;
   if (!s && w->device.any) wr_queues_watch(w->queues, &w->watch);
-  if (!s)
-    s = wr_db_each(w->db,
-                   "SELECT id FROM main.process WHERE dropped > 0 OR damaged_chunks > 0"
-                   " OR bytes_cut > 0 OR nested_calls > 0",
-                   take_incomplete, w);
+  if (!s) s = wr_incomplete_processes(w->db, take_incomplete, w);
   if (!s) s = wr_graphs_inside(w->db, &w->inside);
   if (!s) s = store_templates(w);
   if (!s) s = wr_schema_waits(w->db, w->temporary);

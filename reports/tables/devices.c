@@ -326,6 +326,8 @@ void wr_add_coverage(const wr_build *b, const wr_model *m)
   put_counted(t, "lookups of unknown functions", "unknown_lookups", c->unknown_lookups);
   put_counted(t, "calls within calls, no events", "nested_calls", c->nested);
   put_counted(t, "ranges too deep, not recorded", "deep_ranges", c->deep);
+  put_counted(t, "calls left out, counted", "unrecorded_calls", c->unrecorded);
+  put_counted(t, "times that calls were left out", "unrecorded_spans", c->unrecorded_spans);
   put_counted(t, "events without a stack", "events_without_stack", c->stackless);
   put_counted(t, "events dropped", "dropped_events", m->total.dropped);
   put_counted(t, "names and stacks dropped", "dropped_names_and_stacks", c->dropped_extended);

@@ -329,11 +329,25 @@ static void add_small(const findings_section *x, const wr_findings *f)
     if (has_line(f, i)) add_small_line(x, &f->small[i]);
 }
 
+/* Rules that would need the calls which were left out of the trace. */
+static size_t count_partial(const wr_findings *f)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < f->unjudged_count; i++)
+    count += strcmp(f->unjudged[i].why, WR_NEEDS_ALL_CALLS) == 0;
+  return count;
+}
+
 /* "1 ms or 0.5 % of the run" */
 static void add_none(const findings_section *x, const wr_findings *f)
 {
   const wr_min_cost *m = &f->min;
+  const size_t partial = count_partial(f);
   char share[32] = "";
+  if (partial)
+    LINE(x, "%s not looked for: they need all calls of the run, and some were not recorded.",
+         OF(partial, "rule was", "rules were"));
+  if (partial >= f->rules.count) return;
   if (m->share >= 0) (void)snprintf(share, sizeof(share), "%g %% of the run", m->share * 100);
   if (m->ns > 0)
     LINE(x, "Nothing was found that costs %s%s%s.", DURATION((uint64_t)m->ns), *share ? " or " : "",

@@ -82,11 +82,23 @@ static void add_captured(const wr_sections *s, wr_named_table *t)
   add_hashes(s, t);
 }
 
+static void add_left_out(const wr_coverage *c, wr_named_table *t)
+{
+  if (!c->unrecorded_spans) return;
+  wr_table_before(t, true,
+                  "not all calls were recorded: for %s they were, for %s only what memory is live;"
+                  " %s then counted and left out: numbers other than of memory are of the first"
+                  " time alone, and what needs all calls is not judged",
+                  c->whole_ns ? DURATION(c->whole_ns) : "no time", DURATION(c->partial_ns),
+                  c->unrecorded == 1 ? "1 call was" : OF(c->unrecorded, "call was", "calls were"));
+}
+
 static void add_losses(const wr_sections *s, wr_named_table *t)
 {
   const wr_totals *x = &s->m->total;
   const wr_coverage *c = &s->m->coverage;
   uint64_t why = 0;
+  add_left_out(c, t);
   for (size_t i = 0; i < s->m->process_count && !why; i++)
     why = s->m->processes[i].drop_errno;
   if (x->dropped)

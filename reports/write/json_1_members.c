@@ -246,7 +246,8 @@ static const old_member coverage[] = {
     LIST("modules_without_names", "modules_without_names", NULL, lacking),
     LIST("unseen_programs", "unseen_programs", NULL, unseen),
     EACH(MEMBER, "coverage", "events_without_stack nested_calls deep_ranges dropped_events "
-                             "dropped_names_and_stacks damaged_chunks torn_records bytes_cut"), LAST};
+                             "dropped_names_and_stacks damaged_chunks torn_records bytes_cut "
+                             "unrecorded_calls unrecorded_spans"), LAST};
 
 static const old_member note[] = {CELLS("note"), LAST};
 
