@@ -106,6 +106,18 @@ const cmd weir_commands[] = {
      "same\n"
      "run that is there is added to: what it lacks of each spool, and nothing twice.",
      IN_IMPORT, NULL, false, import_main},
+    {"start", "PID|TRACE", "Have a program that runs record all calls from now on",
+     "PID is a program's, and it alone is meant; or that of 'weir run', or the TRACE that is "
+     "being\n"
+     "written: then all of its programs are. Started with 'weir run --dormant' a program records\n"
+     "only allocations and frees until then. As often as is wanted.",
+     0, NULL, false, start_main},
+    {"stop", "PID|TRACE", "Have a program that runs record only allocations and frees",
+     "PID and TRACE are those of 'weir start', which has it record all calls again. What is live,\n"
+     "and who allocated it, is known at any time; other calls are counted. Findings need all "
+     "calls,\n"
+     "so that a trace from which some were left out has none.",
+     0, NULL, false, start_main},
     {"recover", "[--figures=later] [DIR]...",
      "Complete the traces of runs whose collector was killed",
      "Without a DIR the folders of spools are listed that lie where Weir makes them; what each "

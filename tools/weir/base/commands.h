@@ -9,6 +9,7 @@ extern const cmd weir_commands[]; /* main.c; a row without a name ends it */
 int run_main(const cmd *c, int argc, char **argv);
 int collect_main(const cmd *c, int argc, char **argv);
 int import_main(const cmd *c, int argc, char **argv);
+int start_main(const cmd *c, int argc, char **argv);
 int recover_main(const cmd *c, int argc, char **argv);
 int report_main(const cmd *c, int argc, char **argv);
 int resolve_main(const cmd *c, int argc, char **argv);

@@ -21,6 +21,7 @@ typedef struct environment {
   const char *hash;         /* --hash: auto, on, off or a size; NULL: the library's default */
   bool zero, poison;        /* --zero, --poison */
   bool redact;              /* --redact */
+  bool dormant;             /* --dormant */
   const char *python;       /* --python, or NULL */
   const char *keep;         /* --keep, or NULL */
   uint64_t keep_bytes;      /* of it, or of WEIR_KEEP; 0: no recorder */

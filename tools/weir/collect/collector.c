@@ -41,6 +41,7 @@
 #include "tools/weir/collect/nvml.h"
 #include "tools/weir/collect/process.h"
 #include "tools/weir/collect/spool_server.h"
+#include "tools/weir/collect/steer.h"
 #include "tools/weir/collect/spool_list.h"
 
 enum {
@@ -100,7 +101,8 @@ struct collector {
   nvml_sampler *nvml;   /* NULL: not to be asked */
   spool_server *server; /* NULL: nobody is given spools */
   control *control;     /* NULL: nobody can ask anything */
-  live *live;           /* NULL: nobody looks */
+  steer *steer;
+  live *live;                                /* NULL: nobody looks */
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
@@ -134,6 +136,14 @@ static int make_lock(const char *dir, const char *trace)
   return fd;
 }
 
+static void show_spools(void *context, void (*show)(void *to, pid_t pid, const char *path),
+                        void *to)
+{
+  const collector *c = context;
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state == SPOOL_LIVE) show(to, c->spools[i].pid, c->spools[i].path);
+}
+
 collector *collector_new(const char *dir, const char *trace, trace_importer *importer,
                          collector_reap reap, void *context)
 {
@@ -156,7 +166,13 @@ collector *collector_new(const char *dir, const char *trace, trace_importer *imp
   }
   c->control = control_new(dir);
   if (c->control) (void)watch_descriptor(c, control_fd(c->control));
+  c->steer = steer_new(c->control, show_spools, c);
   return c;
+}
+
+steer *collector_steer(collector *c)
+{
+  return c->steer;
 }
 
 control *collector_control(collector *c)
@@ -201,6 +217,7 @@ void collector_free(collector *c)
   free(c->spools);
   nvml_sampler_free(c->nvml);
   spool_server_free(c->server);
+  steer_free(c->steer);
   control_free(c->control);
   live_free(c->live);
   if (c->lock >= 0) (void)close(c->lock);
@@ -213,14 +230,21 @@ void collector_free(collector *c)
 static int ms_until(uint64_t then_ns)
 {
   uint64_t now = clock_monotonic_ns();
-  return now < then_ns ? (int)((then_ns - now + NS_A_MS - 1) / NS_A_MS) : 0;
+  const uint64_t ms = now < then_ns ? (then_ns - now + NS_A_MS - 1) / NS_A_MS : 0;
+  return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
 static int timeout(const collector *c, int idle_ms)
 {
-  if (c->stuck) return RETRY_MS;
-  if (c->count) return ms_until(c->poll_ns);
-  return c->inotify < 0 ? POLL_IDLE_MS : idle_ms;
+  const uint64_t steered_ns = steer_due(c->steer);
+  int ms = c->inotify < 0 ? POLL_IDLE_MS : idle_ms;
+  if (c->stuck)
+    ms = RETRY_MS;
+  else if (c->count)
+    ms = ms_until(c->poll_ns);
+  if (steered_ns == UINT64_MAX) return ms;
+  const int steered = ms_until(steered_ns);
+  return ms < 0 || steered < ms ? steered : ms;
 }
 
 void collector_wait(const collector *c, int urgent, int idle_ms)
@@ -357,6 +381,7 @@ static void admit_spool(collector *c, spool *s)
   s->state = SPOOL_LIVE;
   find_spool_writer(c, s);
   end_older_image(c, s);
+  steer_take(c->steer, s->path);
   poll_within(c, POLL_BUSY_MS);
 }
 
@@ -521,6 +546,7 @@ static void run_turn(collector *c)
 void collector_turn(collector *c)
 {
   run_turn(c);
+  steer_turn(c->steer);
   if (c->control) control_serve(c->control);
   c->turn_ns = clock_monotonic_ns();
 }

@@ -13,6 +13,7 @@
 #include "reports/import/import.h"
 #include "tools/weir/collect/control.h"
 #include "tools/weir/collect/live.h"
+#include "tools/weir/collect/steer.h"
 
 typedef struct collector collector;
 
@@ -73,6 +74,9 @@ control *collector_control(collector *c);
  * import costs. Before any program runs, it knows all; later, what was done since. NULL: out of
  * memory. */
 live *collector_watch(collector *c);
+
+/* What the programs record (borrowed; steer.h). */
+steer *collector_steer(collector *c);
 
 void collector_free(collector *c);
 

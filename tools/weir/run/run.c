@@ -130,6 +130,8 @@ static void take_run_options(run *r, const cmd_line *line)
   r->env.zero = line->value[OPT_ZERO].given;
   r->env.poison = line->value[OPT_POISON].given;
   r->env.redact = line->value[OPT_REDACT].given;
+  r->env.dormant = line->value[OPT_DORMANT].given;
+  if (r->env.dormant && !r->env.mode && !r->env.apply) r->env.mode = "observe";
   figures_ask(line);
   if (r->env.redact && !line->value[OPT_FIGURES].given) figures_later();
 }
@@ -474,9 +476,10 @@ static bool goes_with_fixes(const cmd *c, const run *r)
     const char *name;
     bool given;
   } never[] = {{"--mode", e->mode}, {"--reroute", e->reroute}, {"--cache-rules", e->rules}},
-    recorded[] = {{"--stacks", e->stacks}, {"--device-times", e->device_times},
-                  {"--hash", e->hash},     {"--python", e->python},
-                  {"--redact", e->redact}, {"--no-wait", r->no_wait}};
+    recorded[] = {{"--stacks", e->stacks},  {"--device-times", e->device_times},
+                  {"--hash", e->hash},      {"--python", e->python},
+                  {"--redact", e->redact},  {"--dormant", e->dormant},
+                  {"--no-wait", r->no_wait}};
   if (!e->apply) return true;
   for (size_t i = 0; i < sizeof never / sizeof *never; i++)
     if (never[i].given)

@@ -1,0 +1,168 @@
+/* spells.c: a program that does what its arguments say, in order, and has itself recorded or not in
+ * between, so that a test knows which of its calls are in the trace. Its last line is what it did:
+ * calls that work or wait, all of them, and blocks that it holds.
+ *
+ *   work N           N times four calls: a copy, a fill, an event recorded, a wait
+ *   hold N, drop N   N blocks more, N fewer
+ *   pinned N         N page-locked blocks more, which are never freed
+ *   push NAME, pop   a range of NVTX
+ *   profiler 0|1     cudaProfilerStop(), cudaProfilerStart()
+ *   start, stop      "$WEIR start PID", "$WEIR stop PID", and waits for its end
+ *   threads T N      N work in each of T threads, which end
+ *   stay T N         the same in T threads, which live until the program's end
+ *   fork N           N work in a child
+ *   past N           the same in a child made past libc
+ *   exec ...         becomes this program with the arguments that follow */
+#include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__has_include) && __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#else
+static int nvtxRangePushA(const char *text)
+{
+  return text == NULL;
+}
+
+static int nvtxRangePop(void)
+{
+  return 0;
+}
+#endif
+
+enum { MOST_HELD = 4096, BYTES = 4096, MOST_THREADS = 64 };
+
+static _Atomic long calls;
+static void *held[MOST_HELD];
+static int holding;
+static pthread_barrier_t stay;
+
+static void must(cudaError_t error)
+{
+  if (error == cudaSuccess) return;
+  (void)fprintf(stderr, "spells: %s\n", cudaGetErrorString(error));
+  exit(99);
+}
+
+static void work(long n)
+{
+  static _Thread_local char host[64];
+  static _Thread_local void *device;
+  static _Thread_local cudaEvent_t event;
+  if (!device) {
+    must(cudaMalloc(&device, sizeof host));
+    must(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    atomic_fetch_add(&calls, 1);
+  }
+  for (long i = 0; i < n; i++) {
+    must(cudaMemcpyAsync(device, host, sizeof host, cudaMemcpyHostToDevice, cudaStreamPerThread));
+    must(cudaMemsetAsync(device, (int)i, sizeof host, cudaStreamPerThread));
+    must(cudaEventRecord(event, cudaStreamPerThread));
+    must(cudaStreamSynchronize(cudaStreamPerThread));
+  }
+  atomic_fetch_add(&calls, 4 * n);
+}
+
+static void hold(long n)
+{
+  for (; n > 0 && holding < MOST_HELD; n--)
+    must(cudaMalloc(&held[holding++], BYTES));
+  for (; n < 0 && holding; n++)
+    must(cudaFree(held[--holding]));
+}
+
+static void pin(long n)
+{
+  void *p;
+  for (; n > 0; n--)
+    must(cudaMallocHost(&p, BYTES));
+}
+
+static void steer(const char *verb)
+{
+  char line[256];
+  (void)snprintf(line, sizeof line, "\"$WEIR\" %s %d >/dev/null", verb, (int)getpid());
+  if (system(line) != 0) exit(98);
+}
+
+static void *work_and_end(void *n)
+{
+  work(*(long *)n);
+  return NULL;
+}
+
+static void *work_and_stay(void *n)
+{
+  work(*(long *)n);
+  (void)pthread_barrier_wait(&stay);
+  while (pause() < 0) {
+  }
+  return NULL;
+}
+
+static void in_threads(int count, long n, bool ends)
+{
+  pthread_t thread[MOST_THREADS];
+  if (!ends) (void)pthread_barrier_init(&stay, NULL, (unsigned)count + 1);
+  for (int i = 0; i < count; i++)
+    if (pthread_create(&thread[i], NULL, ends ? work_and_end : work_and_stay, &n)) exit(97);
+  if (!ends) (void)pthread_barrier_wait(&stay);
+  for (int i = 0; ends && i < count; i++)
+    (void)pthread_join(thread[i], NULL);
+}
+
+/* A child has no context of its own until it makes one; what it calls fails here and in CUDA. */
+static void in_child(long n, bool by_libc)
+{
+  int status;
+  pid_t child = by_libc ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) {
+    for (long i = 0; i < n; i++)
+      (void)cudaStreamSynchronize(cudaStreamPerThread);
+    exit(0);
+  }
+  (void)waitpid(child, &status, 0);
+  if (status) exit(96);
+}
+
+static long number(const char *text)
+{
+  return text ? strtol(text, NULL, 10) : 0;
+}
+
+int main(int argc, char **argv)
+{
+  for (int i = 1; i < argc; i++) {
+    const char *what = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+    if (!strcmp(what, "work")) work(number(argv[++i]));
+    if (!strcmp(what, "hold")) hold(number(argv[++i]));
+    if (!strcmp(what, "drop")) hold(-number(argv[++i]));
+    if (!strcmp(what, "pinned")) pin(number(argv[++i]));
+    if (!strcmp(what, "push") && next) nvtxRangePushA(argv[++i]);
+    if (!strcmp(what, "pop")) nvtxRangePop();
+    if (!strcmp(what, "profiler"))
+      must(number(argv[++i]) ? cudaProfilerStart() : cudaProfilerStop());
+    if (!strcmp(what, "start") || !strcmp(what, "stop")) steer(what);
+    if (!strcmp(what, "threads") || !strcmp(what, "stay")) {
+      in_threads((int)number(argv[i + 1]), number(argv[i + 2]), *what == 't');
+      i += 2;
+    }
+    if (!strcmp(what, "fork") || !strcmp(what, "past")) in_child(number(argv[++i]), *what == 'f');
+    if (!strcmp(what, "exec")) {
+      argv[i] = argv[0];
+      execv(argv[0], argv + i);
+      return 95;
+    }
+  }
+  printf("calls %ld held %d\n", atomic_load(&calls), holding);
+  return 0;
+}
