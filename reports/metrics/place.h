@@ -2,7 +2,7 @@
  *
  * It is the innermost frame that is the program's own: of a Python program the innermost script
  * that no package manager has put there, else the innermost script; else the innermost frame of the
- * program's file, else of a library that is neither CUDA's nor Weir's nor the system's. "f (a.py:7)",
+ * program's file, else of a library that is neither CUDA's nor Weir's nor the system's. "step (SCRIPT:7)",
  * "libmodel.so+0x1234". Names of functions are whoever's who gives some. */
 #ifndef WEIR_REPORTS_METRICS_PLACE_H
 #define WEIR_REPORTS_METRICS_PLACE_H

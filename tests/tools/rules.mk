@@ -1,7 +1,7 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options explain trace export output stats python inlines compare run install public deps lost users schedules nvml dormant)
-TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control live)
+TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control live watch)
 TOOLS_TESTS     += $(O)/tests/tools/test_figures
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,agreement bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
@@ -50,6 +50,13 @@ $(O)/tests/tools/spells: $(OBJ)/tests/tools/spells.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcudart -ldl -pthread
+
+$(O)/tests/tools/test_watch: | $(O)/tests/tools/holder
+
+$(O)/tests/tools/holder: $(OBJ)/tests/tools/holder.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcudart
 
 $(O)/tests/tools/walker: $(OBJ)/tests/tools/walker.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

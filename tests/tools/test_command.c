@@ -217,8 +217,8 @@ START_TEST(manual_names_every_command)
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
   ck_assert_str_eq(o->out, "check collect compare completion diff explain export help import prove "
-                           "recover replay report "
-                           "resolve run stats trace version ");
+                           "ps recover replay report "
+                           "resolve run start, weir stop stats top trace version ");
 }
 END_TEST
 

@@ -56,6 +56,17 @@ const cmd weir_commands[] = {
      "scripts\n"
      "that read those read these; so are --report, --output BASE and --format.",
      IN_STATS, "@reports", false, stats_main},
+    {"ps", "[--json]", "List what runs under Weir on this machine",
+     "Of each process of yours that is being recorded: pid, rank, events a second, bytes of its\n"
+     "spool, events dropped, program and trace. --json: a JSON object a line.",
+     IN_PS, NULL, false, ps_main},
+    {"top", "[--sort WHAT] [--interval SECONDS] [--samples N] [--plain|--json] [PID|TRACE]",
+     "Show what programs under Weir hold and do, once a second",
+     "Live memory by device, kind and place, copies and waits a second, caches, what Weir takes\n"
+     "itself. PID is a program's or a collector's, TRACE what is being written; without one, all\n"
+     "of yours are shown. Keys: l, p, c, w, e, i sort by live, peak, copied, waits, events, pid;\n"
+     "q ends. Figures are of whole runs where these have --metrics, else since the first top.",
+     IN_TOP, NULL, false, top_main},
     {"resolve", "[--symbols DIR] [--figures=later] TRACE",
      "Store in a trace which functions, files and lines its calls came from",
      "Run it where the programs and libraries of the run still are: from then on 'weir report' "
@@ -180,6 +191,7 @@ static const struct {
     {"See what a program does, and what it wastes", {"run", "report", "explain", "diff", "prove"}},
     {"Hold it to limits", {"check", "compare"}},
     {"Look closer", {"trace", "stats", "resolve", "replay"}},
+    {"See what runs now", {"ps", "top"}},
     {"Traces, and other programs", {"export", "import", "recover"}},
     {"Weir itself", {NULL}}};
 enum { GROUPS = sizeof groups / sizeof *groups };

@@ -11,6 +11,8 @@ int collect_main(const cmd *c, int argc, char **argv);
 int import_main(const cmd *c, int argc, char **argv);
 int start_main(const cmd *c, int argc, char **argv);
 int recover_main(const cmd *c, int argc, char **argv);
+int ps_main(const cmd *c, int argc, char **argv);
+int top_main(const cmd *c, int argc, char **argv);
 int report_main(const cmd *c, int argc, char **argv);
 int resolve_main(const cmd *c, int argc, char **argv);
 int trace_main(const cmd *c, int argc, char **argv);

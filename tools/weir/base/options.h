@@ -25,7 +25,9 @@ enum {
   IN_EXPORT = 1 << 11,
   IN_COLLECT = 1 << 12,
   IN_EXPLAIN = 1 << 13,
-  IN_RECOVER = 1 << 14
+  IN_RECOVER = 1 << 14,
+  IN_PS = 1 << 15,
+  IN_TOP = 1 << 16
 };
 
 typedef enum cmd_kind {

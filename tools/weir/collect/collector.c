@@ -53,6 +53,7 @@ enum {
   REMOVE_TRIES = 8
 };
 #define NS_A_MS       UINT64_C(1000000)
+#define SAMPLE_NS     (1000 * NS_A_MS)
 #define FORK_GRACE_NS (2000 * NS_A_MS) /* a fork's child that was ever to open a spool soon has */
 
 enum spool_state { SPOOL_NEW, SPOOL_LIVE, SPOOL_ENDING, SPOOL_DONE };
@@ -74,6 +75,9 @@ typedef struct spool {
   bool stranger;       /* its process was never found */
   bool lost;           /* and it is gone for certain */
   bool kept;           /* done, but damaged: its file is kept */
+  struct {
+    uint64_t ns, events; /* CLOCK_MONOTONIC, and what was imported then */
+  } sample[2];           /* the older first, SAMPLE_NS apart at least; ns 0: none */
 } spool;
 
 typedef struct announced {
@@ -102,9 +106,13 @@ struct collector {
   spool_server *server; /* NULL: nobody is given spools */
   control *control;     /* NULL: nobody can ask anything */
   steer *steer;
-  live *live;                                /* NULL: nobody looks */
+  live *live;                       /* NULL: nobody looks */
+  void (*serve_too)(void *context); /* NULL: nobody */
+  void *serve_too_context;
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
+
+static bool poll_spools(collector *c);
 
 /* ---- set-up ---------------------------------------------------------------------------------- */
 
@@ -194,6 +202,49 @@ live *collector_watch(collector *c)
   importer_read_too(c->importer, lead_tallies, c);
   lead_tallies(c);
   return c->live;
+}
+
+void collector_read_on(collector *c, bool import)
+{
+  if (import && !c->stuck && c->count) c->poll_ns = 0, (void)poll_spools(c);
+  if (c->live) lead_tallies(c);
+}
+
+void collector_serve_too(collector *c, int fd, void (*serve)(void *context), void *context)
+{
+  c->serve_too = serve;
+  c->serve_too_context = context;
+  if (fd >= 0) (void)watch_descriptor(c, fd);
+}
+
+void collector_each(const collector *c, void (*show)(void *context, const collector_process *p),
+                    void *context)
+{
+  const uint64_t now = clock_monotonic_ns();
+  for (unsigned i = 0; i < c->count; i++) {
+    const spool *s = &c->spools[i];
+    if (s->state != SPOOL_LIVE) continue;
+    collector_process p = {s->pid, spool_reader_header(s->reader), 0, 0};
+    p.events = importer_events_of(c->importer, s->number);
+    const uint64_t ns = now - s->sample[0].ns, more = p.events - s->sample[0].events;
+    if (s->sample[0].ns && ns) p.events_per_second = (uint64_t)((double)more * 1e9 / (double)ns);
+    show(context, &p);
+  }
+}
+
+/* Between two samples is a second at least, so that a rate is of the last one or two. */
+static void take_samples(collector *c)
+{
+  const uint64_t now = clock_monotonic_ns();
+  for (unsigned i = 0; i < c->count; i++) {
+    spool *s = &c->spools[i];
+    if (s->state != SPOOL_LIVE || now - s->sample[1].ns < SAMPLE_NS) continue;
+    const bool first = !s->sample[1].ns;
+    s->sample[0] = s->sample[1];
+    s->sample[1].ns = now;
+    s->sample[1].events = importer_events_of(c->importer, s->number);
+    if (first) s->sample[0] = s->sample[1];
+  }
 }
 
 void collector_serve(collector *c, pid_t ancestor)
@@ -539,6 +590,7 @@ static void run_turn(collector *c)
   if (c->stuck && clock_monotonic_ns() < c->retry_ns) return;
   c->stuck = false;
   if (c->count && poll_spools(c)) end_spools(c);
+  take_samples(c);
   drop_done(c);
   if (!c->stuck && !c->refused) c->warned = false;
 }
@@ -548,6 +600,7 @@ void collector_turn(collector *c)
   run_turn(c);
   steer_turn(c->steer);
   if (c->control) control_serve(c->control);
+  if (c->serve_too) c->serve_too(c->serve_too_context);
   c->turn_ns = clock_monotonic_ns();
 }
 

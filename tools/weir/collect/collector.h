@@ -78,6 +78,24 @@ live *collector_watch(collector *c);
 /* What the programs record (borrowed; steer.h). */
 steer *collector_steer(collector *c);
 
+/* Reads on now, for who asks: the tallies of collector_watch(), and with `import` the trace, too. */
+void collector_read_on(collector *c, bool import);
+
+/* What a collector knows of a process that it follows; all is borrowed. */
+typedef struct collector_process {
+  pid_t pid; /* by its spool's name */
+  const spool_header *header;
+  uint64_t events, events_per_second; /* imported; of the last second or two */
+} collector_process;
+
+/* Shows each process that may still write. */
+void collector_each(const collector *c, void (*show)(void *context, const collector_process *p),
+                    void *context);
+
+/* `serve` is called at the end of each turn, and a turn is due when `fd` is readable. One at a time;
+ * NULL: no more. */
+void collector_serve_too(collector *c, int fd, void (*serve)(void *context), void *context);
+
 void collector_free(collector *c);
 
 #endif

@@ -63,6 +63,9 @@ void control_each(bool (*visit)(void *context, const char *dir, const char *trac
  * collector, or the path of a trace that is being written. NULL after a message. */
 char *control_find(const char *operand);
 
+/* Whether the collector of a folder records a program of this pid, or has. */
+bool control_records(const char *dir, long pid);
+
 /* Asks who is named, and prints the reply's text, or the sentence as a message. Returns an exit
  * status. */
 int control_command(const char *operand, const char *const *words, int timeout_ms);

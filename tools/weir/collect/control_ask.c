@@ -168,7 +168,7 @@ typedef struct search {
   char *found; /* owned */
 } search;
 
-static bool has_spool_of(const char *dir, long pid)
+bool control_records(const char *dir, long pid)
 {
   DIR *d = opendir(dir);
   bool found = false;
@@ -190,7 +190,7 @@ static bool look_for(void *context, const char *dir, const char *trace)
 {
   search *s = context;
   bool found = s->trace ? !strcmp(s->trace, trace)
-                        : has_spool_of(dir, s->pid) || is_collected_by(dir, s->pid);
+                        : control_records(dir, s->pid) || is_collected_by(dir, s->pid);
   if (found) s->found = cmd_format("%s", dir);
   return !found;
 }

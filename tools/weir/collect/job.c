@@ -40,13 +40,17 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
     return false;
   }
   j->collector = collector_new(dir, output, j->importer, reap, context);
-  if (j->collector) return true;
-  job_discard(j);
-  return false;
+  if (!j->collector) {
+    job_discard(j);
+    return false;
+  }
+  j->watch = watch_new(j->collector, output);
+  return true;
 }
 
 void job_discard(job *j)
 {
+  watch_free(j->watch);
   collector_free(j->collector);
   importer_discard(j->importer);
   collector_discard(j->dir);
@@ -80,6 +84,7 @@ static void print_dropped(const job *j)
 bool job_close(job *j, bool drained)
 {
   bool good = drained;
+  watch_finish(j->watch);
   print_dropped(j);
   if (!drained)
     cmd_message("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
@@ -90,6 +95,7 @@ bool job_close(job *j, bool drained)
     good = false;
   }
   progress_clear(&j->progress);
+  watch_free(j->watch);
   collector_free(j->collector);
   importer_close(j->importer);
   if (good) figures_keep(j->output);

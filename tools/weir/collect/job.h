@@ -7,6 +7,7 @@
 
 #include "reports/import/import.h"
 #include "tools/weir/collect/collector.h"
+#include "tools/weir/collect/watch.h"
 #include "tools/weir/base/progress.h"
 
 typedef struct job {
@@ -14,6 +15,7 @@ typedef struct job {
   const char *dir;    /* the spools' folder; borrowed */
   trace_importer *importer;
   collector *collector;
+  watch *watch;
   progress progress;
 } job;
 

@@ -53,6 +53,8 @@ typedef struct run {
   reaped *others;    /* all that were reaped: a spool may be found after its process is gone */
   unsigned count, room;
   bool printed_waiting;
+  metrics_place metrics_at; /* where NULL: nowhere */
+  metrics *metrics;         /* until the collector has it */
   job job;
 } run;
 
@@ -132,6 +134,8 @@ static void take_run_options(run *r, const cmd_line *line)
   r->env.redact = line->value[OPT_REDACT].given;
   r->env.dormant = line->value[OPT_DORMANT].given;
   if (r->env.dormant && !r->env.mode && !r->env.apply) r->env.mode = "observe";
+  r->metrics_at = (metrics_place){line->value[OPT_METRICS].text, line->value[OPT_METRICS_MODE].text,
+                                  line->value[OPT_METRICS_TOKEN].text};
   figures_ask(line);
   if (r->env.redact && !line->value[OPT_FIGURES].given) figures_later();
 }
@@ -411,6 +415,8 @@ static char *open_trace(run *r)
   char *command = command_line(r->argv, r->env.redact || environment_redacts());
   char *output = r->output ? open_wanted(r, command) : open_unnamed(r, command);
   if (output) collector_serve(r->job.collector, getpid());
+  if (output && r->metrics) watch_metrics(r->job.watch, r->metrics);
+  if (output) r->metrics = NULL;
   if (output && !r->env.sim) collector_ask_nvml(r->job.collector);
   free(command);
   return output;
@@ -476,10 +482,10 @@ static bool goes_with_fixes(const cmd *c, const run *r)
     const char *name;
     bool given;
   } never[] = {{"--mode", e->mode}, {"--reroute", e->reroute}, {"--cache-rules", e->rules}},
-    recorded[] = {{"--stacks", e->stacks},  {"--device-times", e->device_times},
-                  {"--hash", e->hash},      {"--python", e->python},
-                  {"--redact", e->redact},  {"--dormant", e->dormant},
-                  {"--no-wait", r->no_wait}};
+    recorded[] = {{"--stacks", e->stacks},   {"--device-times", e->device_times},
+                  {"--hash", e->hash},       {"--python", e->python},
+                  {"--redact", e->redact},   {"--dormant", e->dormant},
+                  {"--no-wait", r->no_wait}, {"--metrics", r->metrics_at.where}};
   if (!e->apply) return true;
   for (size_t i = 0; i < sizeof never / sizeof *never; i++)
     if (never[i].given)
@@ -517,6 +523,7 @@ static int prepare_and_run(const cmd *c, run *r)
   if (r->env.apply && !r->output) return run_unrecorded(r);
   int status = look_at_output(c, r);
   if (status) return status;
+  if (r->metrics_at.where && !(r->metrics = metrics_open(&r->metrics_at))) return CMD_RUN_FAILED;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
   return run_to_the_end(r);
 }
@@ -535,6 +542,7 @@ int run_main(const cmd *c, int argc, char **argv)
   if (!goes_with_fixes(c, &r)) return CMD_USAGE;
   r.argv = argv + at; /* NULL-terminated, as argv is */
   int status = prepare_and_run(c, &r);
+  metrics_close(r.metrics);
   environment_clear(&r.env);
   return status;
 }
