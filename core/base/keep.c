@@ -1,37 +1,14 @@
 /* keep.c: see keep.h. */
 #include "core/base/keep.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/base/options.h"
 
-static const struct {
-  const char *unit;
-  uint64_t ns;
-} units[] = {{"ms", UINT64_C(1000000)},
-             {"s", UINT64_C(1000000000)},
-             {"min", UINT64_C(60000000000)},
-             {"h", UINT64_C(3600000000000)}};
-
-/* Whether `text` has the form of a time. */
-static bool read_time(uint64_t *ns, const char *text)
-{
-  const size_t digits = strspn(text, "0123456789");
-  uint64_t value = 0;
-  if (!digits || digits > 9) return false;
-  for (size_t i = 0; i < digits; i++)
-    value = value * 10 + (uint64_t)(text[i] - '0');
-  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-    if (value && !strcmp(text + digits, units[i].unit))
-      return !__builtin_mul_overflow(value, units[i].ns, ns);
-  return false;
-}
-
 static weir_status read_part(keep_size *k, const char *name, const char *text)
 {
   const size_t length = strlen(text);
-  if (read_time(&k->ns, text)) return WEIR_OK;
+  if (option_time(&k->ns, name, text) == WEIR_OK) return WEIR_OK;
   if (length && strspn(text, "0123456789") == length - 1 && text[length - 1] == 'm')
     return fail_invalid("%s=%s is a size or a time: give %.*sM or %.*smin", name, text,
                         (int)length - 1, text, (int)length - 1, text);

@@ -49,6 +49,28 @@ weir_status option_size(uint64_t *out, const char *name, const char *text, uint6
   return WEIR_OK;
 }
 
+weir_status option_time(uint64_t *out, const char *name, const char *text)
+{
+  static const struct {
+    const char *unit;
+    uint64_t ns;
+  } units[] = {{"ms", UINT64_C(1000000)},
+               {"s", UINT64_C(1000000000)},
+               {"min", UINT64_C(60000000000)},
+               {"h", UINT64_C(3600000000000)}};
+  const size_t digits = strspn(text, "0123456789");
+  uint64_t value = 0, ns;
+  for (size_t i = 0; i < digits && digits < 10; i++)
+    value = value * 10 + (uint64_t)(text[i] - '0');
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    if (!value || strcmp(text + digits, units[i].unit) != 0) continue;
+    if (__builtin_mul_overflow(value, units[i].ns, &ns)) break;
+    *out = ns;
+    return WEIR_OK;
+  }
+  return fail_invalid("%s=%s is not a time, as 500ms, 30s, 5min or 2h", name, text);
+}
+
 weir_status option_bool(bool *out, const char *name, const char *text)
 {
   static const char *const words[] = {"off", "on", "no", "yes", "false", "true", "0", "1"};

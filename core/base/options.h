@@ -15,6 +15,9 @@
  * either case). At least `min`, which the message states. */
 weir_status option_size(uint64_t *out, const char *name, const char *text, uint64_t min);
 
+/* A time, in ns: a decimal number and ms, s, min or h; not 0. */
+weir_status option_time(uint64_t *out, const char *name, const char *text);
+
 /* on|off, yes|no, true|false, 1|0; either case. */
 weir_status option_bool(bool *out, const char *name, const char *text);
 
