@@ -57,6 +57,8 @@ static wr_subject *add_subject(wr_figures *f, int of)
   return x;
 }
 
+static const char left_out[] = "some calls of the run were not recorded";
+
 /* A place in the program as the model and the findings name it. */
 typedef struct spot {
   const char *function, *file, *module;
@@ -287,6 +289,8 @@ static void note_unknown(wr_figures *f, const wr_model *m)
   if (!m->waits.judged)
     for (int i = WR_METRIC_REDUNDANT; i <= WR_METRIC_WIDER_TIME; i++)
       f->unknown[i] = waits[m->waits.why];
+  for (int i = WR_METRIC_REDUNDANT; i <= WR_METRIC_WIDER_TIME && m->coverage.unrecorded_spans; i++)
+    f->unknown[i] = left_out;
   if (!m->cache.rerouted)
     for (int i = WR_METRIC_CACHE_HITS; i <= WR_METRIC_CACHE_HELD; i++)
       f->unknown[i] = "the run had no caches: it was in mode observe";
@@ -383,6 +387,8 @@ static weir_status load_whole(wr_figures *f, wr_model *m, const wr_db *db,
   wr_findings_settings settings = {.rules = o->rules, .min = o->min};
   weir_status s = wr_whole_load(m, &f->findings, db, INT_MAX, o->findings ? &settings : NULL);
   const char *why = o->findings ? f->findings.unavailable : "they were not looked for";
+  for (size_t i = 0; !why && i < f->findings.unjudged_count; i++)
+    if (!strcmp(f->findings.unjudged[i].why, WR_NEEDS_ALL_CALLS)) why = left_out;
   f->judged = !why;
   for (int i = WR_METRIC_CERTAIN; i <= WR_METRIC_FINDINGS; i++)
     f->unknown[i] = why;
