@@ -53,8 +53,8 @@ WEIR_INLINE bool call_passes(const hook_call *c)
   if (t->depth || t->epoch != atomic_load_explicit(&process_epoch, memory_order_relaxed) ||
       t->recording != recording_word() || process_mode_now() != WEIR_OBSERVE)
     return false;
-  t->outermost = (uintptr_t)c;
   t->depth = CALL_LEFT_OUT;
+  t->outermost = (uintptr_t)c;
   if (__builtin_expect(++t->passed >= RECORDING_BATCH, 0)) recording_count(t);
   return true;
 }

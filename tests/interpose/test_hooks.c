@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "core/trace/api.h"
+#include "interpose/process/part.h"
+#include "interpose/process/recording.h"
 #include "interpose/record/cuda_headers.h"
 #include "interpose/record/pointers.h"
 #include "tests/interpose/hooks_rig.h"
@@ -1348,6 +1350,109 @@ START_TEST(threads_record_each_its_own)
 }
 END_TEST
 
+/* ---- calls that are left out ----------------------------------------------------------------- */
+
+static void steer(uint32_t recording)
+{
+  atomic_store(&spool_steering_now()->recording, recording);
+}
+
+/* Whether what is live cannot change by it. */
+static bool may_be_left_out(uint8_t kind)
+{
+  return kind != WEIR_EV_ALLOC && kind != WEIR_EV_FREE && kind != WEIR_EV_HOSTREG &&
+         kind != WEIR_EV_RESET && kind != WEIR_EV_STREAM;
+}
+
+/* And it is forwarded once, with the answer that the original gave. */
+START_TEST(every_row_is_recorded_or_counted_while_only_memory_is)
+{
+  uint8_t kind[WEIR_SPOOL_MAX_APIS] = {0};
+  uint64_t passed = 0;
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    call_zero(rig_wrapper(hook_rows[i].bank, hook_rows[i].name));
+    const rig_log *l = rig_read();
+    if (l->events) kind[hook_rows[i].api] = l->event[0].kind;
+  }
+  steer(WEIR_RECORD_MEMORY);
+  for (uint32_t i = 0; i < hook_row_count; i++) {
+    const hook_row *row = &hook_rows[i];
+    uint64_t calls = rig_fake[row->bank]->calls;
+    call_zero(rig_wrapper(row->bank, row->name));
+    recording_count(&thread_self);
+    const rig_log *l = rig_read();
+    uint64_t more = atomic_load(&spool_current()->unrecorded) - passed;
+    ck_assert_msg(rig_fake[row->bank]->calls == calls + counted(row->name), "%s", row->name);
+    ck_assert_msg(l->events + more == records(row->name), "%s: %u events, %u counted", row->name,
+                  l->events, (unsigned)more);
+    ck_assert_msg(!more || may_be_left_out(kind[row->api]), "%s was left out", row->name);
+    passed += more;
+  }
+  ck_assert_uint_gt(passed, 200);
+  ck_assert_uint_eq(spool_current()->unrecorded_spans, 1);
+  ck_assert_uint_eq(thread_self.depth, 0);
+}
+END_TEST
+
+/* What is asked until it is there is one event, of the calls of one window. */
+START_TEST(polls_of_two_windows_are_two_events)
+{
+  rig_fake[0]->status = 600;
+  for (int window = 0; window < 2; window++) {
+    steer(WEIR_RECORD_ALL);
+    for (int i = 0; i < 5; i++)
+      D(cuEventQuery)(P(0x77));
+    steer(WEIR_RECORD_MEMORY);
+    for (int i = 0; i < 7; i++)
+      D(cuEventQuery)(P(0x77));
+  }
+  rig_fake[0]->status = 0;
+  const rig_log *l = rig_read();
+  ck_assert_uint_eq(l->events, 2);
+  for (unsigned i = 0; i < 2; i++)
+    ck_assert_uint_eq(l->event[i].bytes, 4);
+  recording_count(&thread_self);
+  ck_assert_uint_eq(spool_current()->unrecorded, 14);
+}
+END_TEST
+
+/* A number that a damaged file has is none of those that mean something. */
+START_TEST(a_word_that_means_nothing_has_all_recorded)
+{
+  steer(0xdeadbeef);
+  D(cuCtxSynchronize)();
+  D(cuCtxSynchronize)();
+  ck_assert_uint_eq(rig_read()->events, 2);
+  ck_assert_uint_eq(spool_current()->unrecorded + spool_current()->unrecorded_spans, 0);
+}
+END_TEST
+
+static void *sync_and_end(void *arg)
+{
+  CUresult (*sync)(void) = (CUresult(*)(void))(uintptr_t)arg;
+  for (int i = 0; i < 900; i++)
+    sync();
+  process_parts_thread_ends();
+  spool_writer_release(&thread_self.writer);
+  return NULL;
+}
+
+START_TEST(threads_that_are_steered_count_what_they_leave_out)
+{
+  enum { THREADS_STEERED = 4 };
+  pthread_t t[THREADS_STEERED];
+  void *sync = rig_wrapper(WEIR_BANK_DRIVER, "cuCtxSynchronize");
+  for (int i = 0; i < THREADS_STEERED; i++)
+    ck_assert_int_eq(pthread_create(&t[i], NULL, sync_and_end, sync), 0);
+  for (uint32_t i = 0; i < 20000; i++)
+    steer(i % 2);
+  steer(WEIR_RECORD_ALL);
+  for (int i = 0; i < THREADS_STEERED; i++)
+    pthread_join(t[i], NULL);
+  ck_assert_uint_eq(rig_read()->events + spool_current()->unrecorded, THREADS_STEERED * 900);
+}
+END_TEST
+
 #define TESTS(X)                                                                                   \
   X(every_row_called_with_nothing_records_one_event_with_its_number_and_status)                    \
   X(polls_that_repeat_are_one_event_with_a_count)                                                  \
@@ -1400,7 +1505,11 @@ END_TEST
   X(the_last_release_of_a_primary_context_is_a_reset)                                              \
   X(a_context_handle_that_comes_back_is_asked_for_its_device_again)                                \
   X(a_context_changed_unseen_is_noticed_within_a_few_events)                                       \
-  X(threads_record_each_its_own)
+  X(threads_record_each_its_own)                                                                   \
+  X(every_row_is_recorded_or_counted_while_only_memory_is)                                         \
+  X(polls_of_two_windows_are_two_events)                                                           \
+  X(a_word_that_means_nothing_has_all_recorded)                                                    \
+  X(threads_that_are_steered_count_what_they_leave_out)
 
 int main(void)
 {
