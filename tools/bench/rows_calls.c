@@ -15,14 +15,15 @@ enum { HAS_CUPTI = 0 };
 
 static const char *const *extra; /* NAME=VALUE words that children run with; NULL ends */
 
-#define UNREAD "unread" /* observe, with --access=off */
+#define UNREAD  "unread"  /* observe, with --access=off */
+#define DORMANT "dormant" /* observe, with --dormant */
 
 /* The mode that a row's word means: what device times are recorded in is observe. */
 static const char *weir_mode_of(const char *word)
 {
   bool observes = strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ||
 #define HASHED "hash-auto"
-                  !strcmp(word, UNREAD) || !strcmp(word, HASHED);
+                  !strcmp(word, UNREAD) || !strcmp(word, HASHED) || !strcmp(word, DORMANT);
   return observes ? "observe" : word;
 }
 
@@ -35,9 +36,10 @@ static int add_options(const char **argv, int n, const char *mode, const char *s
   if (!stacks) return n;
   argv[n++] = bench_text("--stacks=%s", stacks);
   bool unread = !strcmp(mode, UNREAD), hashed = !strcmp(mode, HASHED);
+  if (!strcmp(mode, DORMANT)) argv[n++] = "--dormant";
   argv[n++] = bench_text("--access=%s", unread ? "off" : "on");
-  argv[n++] = bench_text("--device-times=%s",
-                         unread || hashed || weir_mode_of(mode) == mode ? "off" : mode);
+  bool times = !strcmp(mode, "copies") || !strcmp(mode, "all");
+  argv[n++] = bench_text("--device-times=%s", times ? mode : "off");
   argv[n++] = hashed ? "--hash=auto" : "--hash=off";
   return n;
 }
@@ -114,6 +116,21 @@ static bool compare_with_base(measured *m, const char *base, const char *mode, c
 static void measure_added(measured *m, const row *r)
 {
   (void)compare_with_base(m, NULL, "observe", "off", r->args, &m->value);
+}
+
+/* What a call takes more that is left out and counted, of what a recorded one takes more. */
+static void left_out(measured *m, const row *r)
+{
+  double counted, recorded;
+  if (!compare_with_base(m, NULL, DORMANT, "32", r->args, &counted)) return;
+  const double with = m->with;
+  if (!compare_with_base(m, NULL, "observe", "32", r->args, &recorded)) return;
+  m->value = counted / recorded;
+  (void)snprintf(
+      m->note, sizeof m->note,
+      "ns a cuEventQuery, bursts of 2000: plainly %.1f, left out %.1f, recorded %.1f with "
+      "its stack; %d pairs each",
+      m->without, with, m->with, PAIRS);
 }
 
 /* Fixes are applied, nothing is recorded, and none concerns the calls. */
@@ -425,6 +442,8 @@ const row rows_calls[] = {
     /* 32 frames: main, run_query, deep x 28 and what is below main */
     AT_MOST("stack", "observed call, 32-frame cached stack", "ns added", 400, added_with_stacks,
             "the same from 32 frames down, 9 pairs", "query", "100", "2000", "28", "20000"),
+    AT_MOST("call-left-out", "call left out / recorded", "x added", 0.1, left_out, NULL, "query",
+            "100", "2000", "0", "5000"),
     AT_MOST("apply", "call that no fix concerns, no trace", "ns added", 20, measure_applied,
             "ns a cuEventQuery, 3 times 1 M, 9 pairs", "query", "3", "1000000", "0", "0"),
     AT_MOST("apply-work", "work that no fix concerns, no trace", "ns added", 20, measure_applied,
