@@ -64,6 +64,7 @@ typedef struct nvtx_thread {
   struct {
     uint64_t push;   /* number of the range */
     uint32_t domain; /* its number, 0: none */
+    bool opens;      /* a window in which all calls are recorded (process/recording.h) */
   } stack[NVTX_MOST_OPEN];
   nvtx_known known[NVTX_KNOWN];
   nvtx_known *more;   /* mapped, in its place once there are too many; NULL: not yet */

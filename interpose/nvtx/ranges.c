@@ -155,19 +155,34 @@ static void count_deeper(nvtx_thread *n)
   if (h) atomic_fetch_add_explicit(&h->deep_ranges, 1, memory_order_relaxed);
 }
 
+/* All calls are to be recorded in ranges of that name. */
+static bool is_window(const range_words *x)
+{
+  char text[NVTX_MOST_TEXT];
+  if (__builtin_expect(!recording_range, 1)) return false;
+  size_t bytes = nvtx_utf8(text, &x->message);
+  return bytes == strlen(recording_range) && !memcmp(text, recording_range, bytes);
+}
+
 /* Of a range that is left out of the trace only its domain is kept, so that a pop finds its own. */
 static void push_unrecorded(nvtx_thread *n, uint32_t domain)
 {
   n->stack[n->open].domain = domain;
+  n->stack[n->open].opens = false;
   n->stack[n->open++].push = 0;
 }
 
 static void record_push(const range_words *x)
 {
   thread_state *t = &thread_self;
-  bool left_out = recording_is_partial();
+  const bool opens = is_window(x);
+  if (opens) recording_window(true);
+  bool left_out = recording_is_partial(), kept = false;
   uint64_t time = left_out ? 0 : clock_ticks();
-  if (!nvtx_record_begin(t)) return;
+  if (!nvtx_record_begin(t)) {
+    if (opens) recording_window(false); /* nobody would see its end */
+    return;
+  }
   nvtx_thread *n = nvtx_thread_of(t);
   if (n && n->open == NVTX_MOST_OPEN) {
     count_deeper(n);
@@ -183,14 +198,16 @@ static void record_push(const range_words *x)
         .name = nvtx_name_of(n, &t->writer, x->domain, &x->message, x->category, x->color)};
     r.domain = domain_number(x->domain);
     n->stack[n->open].domain = r.domain;
+    n->stack[n->open].opens = kept = opens;
     n->stack[n->open++].push = n->pushes;
     write_range_record(&t->writer, &r);
   }
   nvtx_record_end(t);
+  if (opens && !kept) recording_window(false);
 }
 
-/* The number of the range that a pop ends, which is open no more; 0: none. */
-static uint64_t pop_number(nvtx_thread *n, uint32_t domain)
+/* The number of the range that a pop ends, which is open no more; 0: none. *closes: with a window. */
+static uint64_t pop_number(nvtx_thread *n, uint32_t domain, bool *closes)
 {
   uint32_t i = n->open;
   if (n->deeper) {
@@ -201,6 +218,7 @@ static uint64_t pop_number(nvtx_thread *n, uint32_t domain)
     i--;
   if (!i) return 0;
   uint64_t push = n->stack[i - 1].push;
+  *closes = n->stack[i - 1].opens;
   for (n->open--; i <= n->open; i++)
     n->stack[i - 1] = n->stack[i];
   return push;
@@ -212,13 +230,38 @@ static void record_pop(nvtxDomainHandle_t domain)
   if (!nvtx_record_begin(t)) return;
   nvtx_thread *n = nvtx_thread_of(t);
   uint32_t number = domain_number(domain);
-  uint64_t push = n ? pop_number(n, number) : 0;
+  bool closes = false;
+  uint64_t push = n ? pop_number(n, number, &closes) : 0;
   if (push) {
     range_fields r = {
         .time = clock_ticks(), .number = push, .domain = number, .what = WEIR_RANGE_POP};
     write_range_record(&t->writer, &r);
   }
   nvtx_record_end(t);
+  if (closes) recording_window(false);
+}
+
+/* Started ranges that are windows, by their numbers. */
+enum { MOST_WINDOWS = 64 };
+static _Atomic uint64_t window_ids[MOST_WINDOWS];
+
+static void remember_window(nvtxRangeId_t id)
+{
+  for (int i = 0; i < MOST_WINDOWS && id; i++) {
+    uint64_t none = 0;
+    if (atomic_compare_exchange_strong(&window_ids[i], &none, id)) return;
+  }
+  recording_window(false);
+}
+
+static void end_window(nvtxRangeId_t id)
+{
+  for (int i = 0; i < MOST_WINDOWS && id && recording_range; i++) {
+    uint64_t same = id;
+    if (!atomic_compare_exchange_strong(&window_ids[i], &same, 0)) continue;
+    recording_window(false);
+    return;
+  }
 }
 
 static void record_end(nvtxRangeId_t id)
@@ -228,6 +271,7 @@ static void record_end(nvtxRangeId_t id)
   range_fields r = {.time = clock_ticks(), .number = id, .what = WEIR_RANGE_END};
   write_range_record(&t->writer, &r);
   nvtx_record_end(t);
+  end_window(id);
 }
 
 /* 0: a range whose end cannot be known. */
@@ -266,9 +310,12 @@ static nvtxRangeId_t new_range(void)
   {                                                                                                \
     type next = NVTX_NEXT(HOOK(index), type);                                                      \
     uint64_t time = clock_ticks();                                                                 \
-    nvtxRangeId_t id = next ? next arguments : new_range();                                        \
     const range_words x = words;                                                                   \
+    const bool opens = is_window(&x);                                                              \
+    if (opens) recording_window(true);                                                             \
+    nvtxRangeId_t id = next ? next arguments : new_range();                                        \
     record_words(WEIR_RANGE_START, id, &x, time);                                                  \
+    if (opens) remember_window(id);                                                                \
     return id;                                                                                     \
   }
 

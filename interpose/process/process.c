@@ -111,8 +111,6 @@ static void read_options(void)
     process_bad_option("WEIR_KEEP", keep_read(&keep, "WEIR_KEEP", text));
     process_folder.keep = keep.bytes;
   }
-  if (process_flag_option("WEIR_DORMANT") && !process_unrecorded)
-    atomic_store(&spool_steering_now()->recording, WEIR_RECORD_MEMORY);
   if ((text = getenv("WEIR_SPOOL_LIMIT")))
     process_bad_option("WEIR_SPOOL_LIMIT",
                        option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));

@@ -9,7 +9,12 @@
 
 _Atomic bool recording_left_out;
 
-static FORK_STATE _Atomic uint32_t noted; /* spool_recording: as the trace has it */
+const char *recording_range;
+bool recording_by_profiler;
+
+static FORK_STATE _Atomic uint32_t noted;        /* spool_recording: as the trace has it */
+static FORK_STATE _Atomic uint32_t open_windows; /* of the program's own */
+static FORK_STATE _Atomic bool profiled;         /* one of them is the profiler's */
 
 void recording_count(thread_state *t)
 {
@@ -54,6 +59,28 @@ void recording_change(thread_state *t, uint32_t word)
   errno = saved;
 }
 
+/* ---- windows of the program's own ------------------------------------------------------------ */
+
+void recording_steer(uint32_t recording)
+{
+  atomic_store_explicit(&spool_steering_now()->recording, recording, memory_order_relaxed);
+}
+
+void recording_window(bool begins)
+{
+  if (begins && !atomic_fetch_add(&open_windows, 1)) recording_steer(WEIR_RECORD_ALL);
+  if (!begins && atomic_fetch_sub(&open_windows, 1) == 1) recording_steer(WEIR_RECORD_MEMORY);
+}
+
+/* Where it is called twice, the second changes nothing. */
+void recording_profiler(bool starts)
+{
+  if (recording_by_profiler && atomic_exchange(&profiled, starts) != starts)
+    recording_window(starts);
+}
+
+/* ---- the part -------------------------------------------------------------------------------- */
+
 static void end_thread(void)
 {
   recording_count(&thread_self);
@@ -63,6 +90,8 @@ static void forget_parent(void)
 {
   atomic_store(&noted, WEIR_RECORD_ALL);
   atomic_store(&recording_left_out, false);
+  atomic_store(&open_windows, 0);
+  atomic_store(&profiled, false);
 }
 
 static const process_part part = {

@@ -30,6 +30,20 @@ static inline bool recording_is_partial(void)
   return __builtin_expect(recording_word() == WEIR_RECORD_MEMORY, 0);
 }
 
+/* Windows that the program opens itself (WEIR_CAPTURE): all calls are recorded while one is open.
+ * NULL: not by NVTX ranges; else by those of this name. */
+extern const char *recording_range;
+extern bool recording_by_profiler; /* they are cuProfilerStart's */
+
+/* The process steers itself. */
+void recording_steer(uint32_t recording);
+
+/* A window of that kind begins or ends; several may be open at once. */
+void recording_window(bool begins);
+
+/* The program has called cuProfilerStart or cuProfilerStop. */
+void recording_profiler(bool starts);
+
 /* The thread, in a call that it has begun, has met another word than its last one. */
 __attribute__((cold)) void recording_change(thread_state *t, uint32_t word);
 

@@ -66,6 +66,7 @@ void extract_primary_release(hook_call *c, extract_word device);
 void extract_reset(hook_call *c, extract_word device);
 void extract_reset_current(hook_call *c);
 void extract_code(hook_call *c, extract_word a, extract_word b, extract_word bytes);
+void extract_profiler(hook_call *c, extract_word start);
 void extract_call(hook_call *c, extract_word a, extract_word b, extract_word bytes, extract_word stream);
 void extract_free_before(hook_call *c, extract_word ptr);
 void extract_pool_destroy_before(hook_call *c, extract_word pool);

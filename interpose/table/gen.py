@@ -74,6 +74,7 @@ EXTRACTORS = {
     'peer_access': 'a=0 b=0',
     'primary_release': 'device', 'reset': 'device', 'reset_current': '',
     'code': 'a b=0 bytes=0',
+    'profiler': 'start',
     'call': 'a=0 b=0 bytes=0 stream=WEIR_NO_STREAM',
 }
 TYPES = {'out': 'const struct cudaPitchedPtr *', 'dsts': 'const CUdeviceptr *', 'srcs': 'const CUdeviceptr *',
@@ -117,7 +118,7 @@ GONE = {'cuEventDestroy': 'kept_event_gone', 'cuEventDestroy_v2': 'kept_event_go
         'cuStreamDestroy': 'kept_stream_gone', 'cuStreamDestroy_v2': 'kept_stream_gone'}
 
 # Extractors of what no program calls in its inner loop: their wrappers are WEIR_RARE (wrap.h).
-RARE = ('call', 'call_batch', 'code', 'decompress', 'graph', 'graph_add', 'graph_end', 'graph_instantiate', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
+RARE = ('call', 'call_batch', 'code', 'profiler', 'decompress', 'graph', 'graph_add', 'graph_end', 'graph_instantiate', 'vmm_create', 'vmm_import', 'vmm_retain', 'vmm_release', 'vmm_map', 'vmm_unmap',
         'context', 'context_made', 'context_own', 'context_destroy', 'named', 'named_kernel', 'named_like', 'named_list',
         'pool_trim', 'pool_set', 'pool_destroy', 'peer_access', 'primary_release', 'reset', 'reset_current')
 

@@ -9886,7 +9886,7 @@ WEIR_BODY WEIR_RARE CUresult w_cuProfilerStart(void)
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real())) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(0), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_profiler(c, W(1));
   call_leave(c);
   return r;
 }
@@ -9905,7 +9905,7 @@ WEIR_BODY WEIR_RARE CUresult w_cuProfilerStop(void)
   while (__builtin_expect(r != 0, 0) && reroute_should_retry((int)r))
     if (!(r = real())) reroute_retry_succeeded(WEIR_BANK_DRIVER);
   call_returned(c, (uint32_t)r);
-  extract_call(c, W(0), W(0), W(0), W(WEIR_NO_STREAM));
+  extract_profiler(c, W(0));
   call_leave(c);
   return r;
 }

@@ -7,6 +7,7 @@
  *   pinned N         N page-locked blocks more, which are never freed
  *   push NAME, pop   a range of NVTX
  *   profiler 0|1     cudaProfilerStop(), cudaProfilerStart()
+ *   await all|memory works until the spool's header has it
  *   start, stop      "$WEIR start PID", "$WEIR stop PID", and waits for its end
  *   threads T N      N work in each of T threads, which end
  *   stay T N         the same in T threads, which live until the program's end
@@ -15,6 +16,7 @@
  *   exec ...         becomes this program with the arguments that follow */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -25,6 +27,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/trace/spool.h"
 #if defined(__has_include) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #else
@@ -94,6 +97,28 @@ static void steer(const char *verb)
   if (system(line) != 0) exit(98);
 }
 
+/* The word by which this process is steered: of its spool, which is its first. */
+static uint32_t steered_by(void)
+{
+  char path[4096];
+  uint32_t word = UINT32_MAX;
+  (void)snprintf(path, sizeof path, "%s/%d-0" WEIR_SPOOL_SUFFIX, getenv("WEIR_SPOOL_DIR"),
+                 (int)getpid());
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || pread(fd, &word, sizeof word, offsetof(spool_header, steering.recording)) < 0)
+    exit(94);
+  close(fd);
+  return word;
+}
+
+static void await(const char *what)
+{
+  const uint32_t wanted = strcmp(what, "all") ? WEIR_RECORD_MEMORY : WEIR_RECORD_ALL;
+  do
+    work(1);
+  while (steered_by() != wanted);
+}
+
 static void *work_and_end(void *n)
 {
   work(*(long *)n);
@@ -151,6 +176,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "pop")) nvtxRangePop();
     if (!strcmp(what, "profiler"))
       must(number(argv[++i]) ? cudaProfilerStart() : cudaProfilerStop());
+    if (!strcmp(what, "await") && next) await(argv[++i]);
     if (!strcmp(what, "start") || !strcmp(what, "stop")) steer(what);
     if (!strcmp(what, "threads") || !strcmp(what, "stay")) {
       in_threads((int)number(argv[i + 1]), number(argv[i + 2]), *what == 't');

@@ -218,7 +218,7 @@ START_TEST(manual_names_every_command)
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
   ck_assert_str_eq(o->out, "check collect compare completion diff explain export help import prove "
                            "ps recover replay report "
-                           "resolve run start, weir stop stats top trace version ");
+                           "resolve run start stats stop top trace version ");
 }
 END_TEST
 

@@ -194,6 +194,68 @@ START_TEST(ranges_begin_where_calls_are_recorded)
 }
 END_TEST
 
+/* ---- windows --------------------------------------------------------------------------------- */
+
+START_TEST(calls_are_recorded_from_a_time_on_for_a_time)
+{
+  static const char *const options[] = {"--delay=20ms --duration=20ms", "--delay=20ms",
+                                        "--duration=20ms"};
+  static const char *const lives[] = {"work 5 await all work 7 await memory work 9",
+                                      "work 5 await all work 7", "work 5 await memory work 9"};
+  static const char *const recorded[] = {"memory all memory", "memory all", "memory"};
+  told t = told_by(sh_status(0, RUN "%s -- " SPELLS "%s", options[_i], lives[_i]));
+  ck_assert_int_eq(left_out() + ask("t.db", "SELECT " WORK), t.calls);
+  ck_assert_int_gt(left_out(), 0);
+  ck_assert_int_gt(ask("t.db", "SELECT " WORK), 0);
+  char query[256];
+  (void)snprintf(query, sizeof query,
+                 "SELECT group_concat(recorded, ' ') = '%s' FROM (SELECT recorded FROM recording"
+                 " ORDER BY time)",
+                 recorded[_i]);
+  ck_assert_int_eq(ask("t.db", query), 1);
+  check_nothing_is_found();
+}
+END_TEST
+
+START_TEST(calls_are_recorded_while_the_profiler_runs)
+{
+  told t =
+      told_by(sh_status(0, RUN "--capture=profiler -- " SPELLS
+                               "work 10 profiler 1 work 20 profiler 1 hold 2 profiler 0 work 30 "
+                               "profiler 0 profiler 1 work 4 profiler 0 work 5"));
+  ck_assert_int_eq(ask("t.db", "SELECT " WORK), 4 * 24);
+  ck_assert_int_eq(left_out() + 4 * 24, t.calls);
+  check_live_set(t, 1);
+}
+END_TEST
+
+START_TEST(calls_are_recorded_in_ranges_of_a_name)
+{
+  told t =
+      told_by(sh_status(0, RUN "--capture='range:a step' -- " SPELLS
+                               "push other work 10 push 'a step' work 20 push 'a step' work 3 pop "
+                               "push in work 1 pop work 2 pop work 30 pop push 'a step' work 4 pop "
+                               "push 'a step too' work 5"));
+  if (ask("t.db", "SELECT count(*) FROM range_row") == 0) return; /* built without NVTX's headers */
+  ck_assert_int_eq(ask("t.db", "SELECT " WORK), 4 * (20 + 3 + 1 + 2 + 4));
+  ck_assert_int_eq(left_out() + 4 * 30, t.calls);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM range WHERE text = 'a step'"), 3);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM range"), 4);
+}
+END_TEST
+
+START_TEST(options_that_do_not_go_together_are_refused)
+{
+  static const char *const bad[] = {"--delay=5",
+                                    "--duration=5m",
+                                    "--capture=x",
+                                    "--capture=range:",
+                                    "--capture=profiler --delay=1s",
+                                    "--delay=0s"};
+  sh_status(2, "$WEIR run %s -- true", bad[_i]);
+}
+END_TEST
+
 START_TEST(who_runs_without_weir_cannot_be_started)
 {
   outcome *o = sh("$WEIR start $$");
@@ -233,6 +295,19 @@ START_TEST(a_rule_judges_what_it_says_it_can)
 }
 END_TEST
 
+/* That nothing was looked for is no proof that nothing is there. */
+START_TEST(a_budget_for_findings_is_not_met_without_them)
+{
+  sh_status(0, RUN "--dormant -- " SPELLS "hold 3 work 10");
+  sh_status(0, "printf 'peak <= 1 GiB\\n' > memory; printf 'finding certain == 0\\n' > findings");
+  sh_status(0, "$WEIR check --budget memory t.db");
+  outcome *o = sh("$WEIR check --budget findings t.db");
+  ck_assert_int_ne(o->status, 0);
+  ck_assert_ptr_nonnull(strstr(o->out, "were not recorded"));
+  ck_assert_int_ne(sh("$WEIR diff --fail-on 'waits.redundant.count>0' t.db t.db")->status, 0);
+}
+END_TEST
+
 /* Programs that waste, of which most calls are not there. */
 START_TEST(nothing_is_found_in_a_program_that_wastes)
 {
@@ -259,9 +334,14 @@ int main(void)
   tcase_add_loop_test(t, children_are_as_their_parents_were, 0, 2);
   tcase_add_test(t, what_is_executed_begins_dormant_again);
   tcase_add_test(t, ranges_begin_where_calls_are_recorded);
+  tcase_add_loop_test(t, calls_are_recorded_from_a_time_on_for_a_time, 0, 3);
+  tcase_add_test(t, calls_are_recorded_while_the_profiler_runs);
+  tcase_add_test(t, calls_are_recorded_in_ranges_of_a_name);
+  tcase_add_loop_test(t, options_that_do_not_go_together_are_refused, 0, 6);
   tcase_add_test(t, who_runs_without_weir_cannot_be_started);
   tcase_add_test(t, all_programs_of_a_trace_are_started);
   tcase_add_test(t, a_rule_judges_what_it_says_it_can);
+  tcase_add_test(t, a_budget_for_findings_is_not_met_without_them);
   tcase_add_loop_test(t, nothing_is_found_in_a_program_that_wastes, 0, 5);
   suite_add_tcase(s, t);
   return run_suite(s);

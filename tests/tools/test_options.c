@@ -54,6 +54,7 @@ static const char *good_value(const row *r)
                                           {"NAME=VALUE", "max_split_size=1M"},
                                           {"NAME", "malloc"},
                                           {"BOOL", "true"},
+                                          {"WINDOWS", "profiler"},
                                           {"WHERE", "auto"},
                                           {"FORMAT[,FORMAT]...", "csv"},
                                           {"FORMAT", "csv"}};

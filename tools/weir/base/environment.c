@@ -301,6 +301,7 @@ void environment_apply(const environment *e)
   set_variable("WEIR_ZERO", e->zero ? "1" : NULL);
   set_variable("WEIR_POISON", e->poison ? "1" : NULL);
   set_variable("WEIR_REDACT", e->redact ? "1" : NULL);
+  set_variable("WEIR_CAPTURE", e->capture);
   set_variable("WEIR_DORMANT", e->dormant ? "1" : NULL);
   set_variable("WEIR_PYTHON", e->python);
   set_variable("WEIR_KEEP", e->keep);

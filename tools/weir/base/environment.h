@@ -9,30 +9,32 @@
 #include "tools/weir/base/options.h"
 
 typedef struct environment {
-  bool sim;                 /* --sim */
-  const char *sim_asked;    /* what --sim was given, or NULL */
-  char sim_devices[4];      /* its N, or "" */
-  const char *sim_card;     /* its CARD, or NULL */
-  const char *mode;         /* --mode, or NULL */
-  const char *reroute;      /* --reroute, or NULL */
-  const char *stacks;       /* --stacks, or NULL */
-  const char *device_times; /* --device-times, or NULL */
-  const char *access;       /* --access, or NULL */
-  const char *hash;         /* --hash: auto, on, off or a size; NULL: the library's default */
-  bool zero, poison;        /* --zero, --poison */
-  bool redact;              /* --redact */
-  bool dormant;             /* --dormant */
-  const char *python;       /* --python, or NULL */
-  const char *keep;         /* --keep, or NULL */
-  uint64_t keep_bytes;      /* of it, or of WEIR_KEEP; 0: no recorder */
-  const char *rules;        /* --cache-rules, or NULL */
-  char *rules_path;         /* the same, absolute */
-  const char *apply;        /* --apply, or NULL */
-  char *apply_path;         /* the same, absolute; NULL: its fixes cannot be read */
-  char *preload;            /* our preload library */
-  char *sim_lib;            /* folder of the software device */
-  char *sim_runtime;        /* its libcudart */
-  char *sim_cupti;          /* its libcupti */
+  bool sim;                       /* --sim */
+  const char *sim_asked;          /* what --sim was given, or NULL */
+  char sim_devices[4];            /* its N, or "" */
+  const char *sim_card;           /* its CARD, or NULL */
+  const char *mode;               /* --mode, or NULL */
+  const char *reroute;            /* --reroute, or NULL */
+  const char *stacks;             /* --stacks, or NULL */
+  const char *device_times;       /* --device-times, or NULL */
+  const char *access;             /* --access, or NULL */
+  const char *hash;               /* --hash: auto, on, off or a size; NULL: the library's default */
+  bool zero, poison;              /* --zero, --poison */
+  bool redact;                    /* --redact */
+  bool dormant;                   /* --dormant, --delay */
+  const char *capture;            /* --capture, NULL: not given; borrowed */
+  uint64_t delay_ns, duration_ns; /* --delay, --duration; 0: not given */
+  const char *python;             /* --python, or NULL */
+  const char *keep;               /* --keep, or NULL */
+  uint64_t keep_bytes;            /* of it, or of WEIR_KEEP; 0: no recorder */
+  const char *rules;              /* --cache-rules, or NULL */
+  char *rules_path;               /* the same, absolute */
+  const char *apply;              /* --apply, or NULL */
+  char *apply_path;               /* the same, absolute; NULL: its fixes cannot be read */
+  char *preload;                  /* our preload library */
+  char *sim_lib;                  /* folder of the software device */
+  char *sim_runtime;              /* its libcudart */
+  char *sim_cupti;                /* its libcupti */
   char *spool_dir;
 } environment;
 

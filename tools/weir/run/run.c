@@ -100,6 +100,22 @@ static bool take_python(const cmd *c, environment *e, const char *value)
   return false;
 }
 
+static bool take_time(const cmd *c, cmd_option_id option, uint64_t *ns, const char *value)
+{
+  if (option_time(ns, cmd_options[option].name, value) == WEIR_OK) return true;
+  cmd_usage(c, "--%s takes a time as 500ms, 30s, 5min or 2h, not '%s'", cmd_options[option].name,
+            value);
+  return false;
+}
+
+static bool take_capture(const cmd *c, environment *e, const char *value)
+{
+  e->capture = value;
+  if (!strcmp(value, "profiler") || (!strncmp(value, "range:", 6) && value[6])) return true;
+  cmd_usage(c, "--capture takes range:NAME or profiler, not '%s'", value);
+  return false;
+}
+
 static bool read_run_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   environment *e = context;
@@ -112,6 +128,12 @@ static bool read_run_option(const cmd *c, cmd_option_id option, const char *valu
     return take_hash(c, e, value);
   case OPT_PYTHON:
     return take_python(c, e, value);
+  case OPT_DELAY:
+    return take_time(c, option, &e->delay_ns, value);
+  case OPT_DURATION:
+    return take_time(c, option, &e->duration_ns, value);
+  case OPT_CAPTURE:
+    return take_capture(c, e, value);
   default:
     return take_stacks(c, e, value);
   }
@@ -132,10 +154,11 @@ static void take_run_options(run *r, const cmd_line *line)
   r->env.zero = line->value[OPT_ZERO].given;
   r->env.poison = line->value[OPT_POISON].given;
   r->env.redact = line->value[OPT_REDACT].given;
-  r->env.dormant = line->value[OPT_DORMANT].given;
-  if (r->env.dormant && !r->env.mode && !r->env.apply) r->env.mode = "observe";
   r->metrics_at = (metrics_place){line->value[OPT_METRICS].text, line->value[OPT_METRICS_MODE].text,
                                   line->value[OPT_METRICS_TOKEN].text};
+  r->env.dormant = line->value[OPT_DORMANT].given || r->env.delay_ns;
+  if ((r->env.dormant || r->env.capture || r->env.duration_ns) && !r->env.mode && !r->env.apply)
+    r->env.mode = "observe";
   figures_ask(line);
   if (r->env.redact && !line->value[OPT_FIGURES].given) figures_later();
 }
@@ -454,6 +477,8 @@ static int run_to_the_end(run *r)
     job_discard(&r->job);
     status = cmd_cannot_run(r->argv[0], error);
   } else {
+    if (r->env.delay_ns || r->env.duration_ns)
+      steer_window(collector_steer(r->job.collector), r->env.delay_ns, r->env.duration_ns);
     follow_processes(r);
     finish_run(r);
     status = -1;
@@ -540,6 +565,9 @@ int run_main(const cmd *c, int argc, char **argv)
   if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))
     return cmd_usage(c, "--%s is for the modes strict and relaxed", r.env.zero ? "zero" : "poison");
   if (!goes_with_fixes(c, &r)) return CMD_USAGE;
+  if (r.env.capture && (r.env.delay_ns || r.env.duration_ns))
+    return cmd_usage(c, "--capture and --%s exclude each other",
+                     r.env.delay_ns ? "delay" : "duration");
   r.argv = argv + at; /* NULL-terminated, as argv is */
   int status = prepare_and_run(c, &r);
   metrics_close(r.metrics);
