@@ -3,7 +3,7 @@
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options explain trace export output stats python inlines compare run install public deps lost users schedules nvml dormant)
 TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control live watch)
 TOOLS_TESTS     += $(O)/tests/tools/test_figures
-TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,agreement bundle called check_ci schedules_all)
+TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,scrape agreement bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
 
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
@@ -51,7 +51,14 @@ $(O)/tests/tools/spells: $(OBJ)/tests/tools/spells.o | $(CUDA_STUBS)/libcuda.so
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcudart -ldl -pthread
 
-$(O)/tests/tools/test_watch: | $(O)/tests/tools/holder
+$(O)/tests/tools/test_watch $(O)/tests/tools/test_scrape: | $(O)/tests/tools/holder
+
+# Who reads pages of metrics, from PyPI. Where it is not to be had, the test names it.
+$(O)/tests/tools/test_scrape: | $(O)/venv/scrape/made
+$(O)/venv/scrape/made:
+	@mkdir -p $(@D)
+	$(say) FETCH $(@D)
+	$(Q)if python3 -m venv $(@D) && $(@D)/bin/pip -q install prometheus-client==0.26.0; then touch $@; fi
 
 $(O)/tests/tools/holder: $(OBJ)/tests/tools/holder.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

@@ -43,6 +43,9 @@ lib libmimalloc.so.2 libmimalloc2.0    all,bench
 lib libopenblas.so.0 libopenblas0      bench
 lib liblapack.so.3  liblapack3         all
 cmd patchelf        patchelf           all
+cmd promtool        prometheus         all
+cmd prometheus-node-exporter prometheus-node-exporter all
+cmd tmux            tmux               all
 py  numpy           python3-numpy      all
 ROWS
 }
