@@ -10,11 +10,13 @@ What is started listens on the loopback interface, keeps its files in the workin
 """
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
 
 FAMILIES = {'weir_live_bytes', 'weir_peak_bytes', 'weir_cached_bytes', 'weir_device_used_bytes', 'weir_copied_bytes',
@@ -90,6 +92,22 @@ def with_server(command, ask):
             server.kill()
 
 
+def answer_dashboard(answer):
+    """Each query of the dashboard is one, and each metric in it is there."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, '../../tools/metrics/dashboard.json'), encoding='utf-8') as f:
+        panels = json.load(f)['panels']
+    queries = [target['expr'] for panel in panels for target in panel['targets']]
+    assert len(queries) >= 14, queries
+    for query in queries:
+        for name, value in (('$job', '.*'), ('$rank', '.*'), ('$__rate_interval', '1m')):
+            query = query.replace(name, value)
+        assert answer(query) is not None, query
+    for name in {name for query in queries for name in re.findall(r'weir_\w+', query)}:
+        if 'cache' not in name:  # the program has none
+            assert answer(name), name
+
+
 def prometheus(port, token):
     own = free_port()
     with open('prometheus.yml', 'w', encoding='utf-8') as f:
@@ -97,9 +115,14 @@ def prometheus(port, token):
                                        'authorization': {'credentials_file': os.path.abspath(token)},
                                        'static_configs': [{'targets': [f'127.0.0.1:{port}']}]}]}, f)
 
+    def answer(query):
+        reply = get(f'http://127.0.0.1:{own}/api/v1/query?query=' + urllib.parse.quote(query))
+        return json.loads(reply)['data']['result'] if reply else None
+
     def ask():
-        reply = get(f'http://127.0.0.1:{own}/api/v1/query?query=sum(weir_live_bytes%7Bmemory%3D%22device%22%7D)')
-        result = json.loads(reply)['data']['result'] if reply else []
+        result = answer('sum(weir_live_bytes{memory="device"})')
+        if result:
+            answer_dashboard(answer)
         return result and result[0]['value'][1]
 
     live = with_server([program('prometheus', 'prometheus'), '--config.file=prometheus.yml', '--storage.tsdb.path=tsdb',
