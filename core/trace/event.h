@@ -50,7 +50,8 @@
  * GRAPH         executable graph         see graph_fact                            graph_fact
  * COPY_HASH     number, or 0             start of its event                        hash_outcome
  * ASKED         start of its event, or 0
- * ACCESS        number of the set
+ * ACCESS        number of the set        parameters + 1; 0                        access_fact
+ *                                        not known
  * RECORDING     spool_recording          calls that were not
  *               from here on             recorded, up to here
  * PYTHON_FRAME  number
@@ -59,8 +60,8 @@
  * `mem` of a COPY_HASH is 1 where all bytes that were hashed are equal.
  *
  * Extended records (from STACK on): `bytes` is the payload's length, of a STACK in addresses. The
- * payload of a STACK is u64 return addresses, the innermost first; of an ACCESS u64 words,
- * ascending, that pointed into blocks; of a DEVICE_WORK one or more device_operation; of a GRAPH
+ * payload of a STACK is u64 return addresses, the innermost first; of an ACCESS what its detail
+ * says (access_fact); of a DEVICE_WORK one or more device_operation; of a GRAPH
  * graph_node_info; of a NAME, NOTE, THREAD or DEVICE_FACT the text; of the other kinds the struct
  * below that is named for the kind, and what follows it there. */
 
@@ -281,6 +282,7 @@ typedef struct trace_event {
     uint8_t range_fact; /* RANGE: enum range_fact */
     uint8_t graph_fact; /* GRAPH: enum graph_fact */
     uint8_t hash_outcome; /* COPY_HASH: enum hash_outcome */
+    uint8_t access_fact;  /* ACCESS: enum access_fact */
   };
   uint8_t mem;     /* memory_kind of a (low 4 bits) and of b (high 4 bits) */
   uint64_t a;      /* by kind, see the table above */
@@ -300,6 +302,21 @@ static inline uint32_t event_access_number(uint8_t detail, uint8_t mem, uint8_t 
 }
 
 #define WEIR_ACCESS_MOST UINT32_C(0xffffff)
+
+/* Detail of an ACCESS. */
+typedef enum access_fact {
+  WEIR_ACCESS_SET = 0,   /* payload: access_word, ascending by word, then by parameter */
+  WEIR_ACCESS_VARIES = 1 /* payload: u64 handle of a kernel, which was handed the set before with
+                            parameters of other bytes; once for both */
+} access_fact;
+
+/* A word that pointed into a block, and where it is in the parameters. */
+typedef struct access_word {
+  uint64_t word;
+  uint16_t parameter, part; /* number of the parameter, of the word in it; where it is not known
+                               how many parameters there are, of the word in a buffer alone */
+  uint32_t zero;
+} access_word;
 
 static inline uint64_t event_duration(const trace_event *e)
 {

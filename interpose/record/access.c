@@ -1,6 +1,7 @@
-/* access.c: see access.h. Three tables, all lock-free: of handles, what they are and which of their
- * parameters hold words (a *layout*); of sets, their numbers by the hash of their words; and
- * guesses, a word each, from the hash of a launch to the number of its set.
+/* access.c: see access.h. Four tables, all lock-free: of handles, what they are and which of their
+ * parameters hold words (a *layout*); of sets, their numbers by the hash of their words; of a
+ * kernel and a set, whether the bytes of its parameters were always the same; and guesses, two words
+ * each, from the hash of a launch to the number of its set and the hash of all its bytes.
  *
  * A handle's layout holds for an *age*: code that goes begins a new one, in which the driver is
  * asked again, and so does a handle that is handed out anew. A stale layout would have parameters
@@ -15,7 +16,7 @@
 
 enum {
   MOST_BYTES = 32764, /* of all parameters of a kernel, by CUDA's documentation */
-  MOST_PARTS = 512,   /* parameters of 8 bytes and more; of a kernel with more nothing is known */
+  MOST_PARTS = 512,   /* parameters; of a kernel with more nothing is known */
   MOST_WORDS = 512,   /* in a set */
   MOST_SETS = 65536,  /* in a spool */
   GUESSES = 4096,
@@ -23,10 +24,11 @@ enum {
   ARENA_BYTES = 64 << 10
 };
 
-/* The 8-byte words of a parameter. */
+/* The 8-byte words of a parameter, and the bytes behind them. */
 typedef struct layout_part {
   uint16_t index; /* of the parameter */
   uint16_t words;
+  uint32_t rest; /* bytes, fewer than 8 */
 } layout_part;
 
 typedef struct access_layout {
@@ -43,9 +45,9 @@ typedef struct whole_layout {
 } whole_layout;
 
 typedef struct word_set {
-  unsigned count;
-  bool overflows;            /* there are more: the set is not known */
-  uint64_t word[MOST_WORDS]; /* ascending */
+  unsigned count, parameters; /* parameters: and one more; 0: it is not known how many there are */
+  bool overflows;             /* there are more words: the set is not known */
+  access_word word[MOST_WORDS]; /* ascending, those of one address by their parameters */
 } word_set;
 
 /* What a launch is handed: parameters by a layout, or a buffer of words. */
@@ -64,8 +66,13 @@ static hash_table handles;
 static _Atomic uint64_t layout_age = 1;
 static _Atomic(const access_layout *) recent[RECENT]; /* by handle: what was found last */
 static hash_table sets;                               /* x: number, y: 1 */
+static hash_table bytes_of; /* of a kernel and a set; x: hash of the parameters, y: steadiness */
 static _Atomic uint32_t set_count;
 static _Atomic uint64_t guesses[GUESSES]; /* 40 bits of the hash, 24 of the number; 0: none */
+static _Atomic uint64_t steady[GUESSES];  /* hash of all bytes; where they vary, that of the guess
+                                             inverted */
+
+typedef enum steadiness { STEADY = 1, VARIES = 2 } steadiness;
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
@@ -115,9 +122,9 @@ static bool ask_layout(void *handle, param_info_fn *ask, whole_layout *out)
     CUresult r = ask(handle, i, &offset, &bytes);
     if (r == CUDA_ERROR_INVALID_VALUE) return true;
     if (r != CUDA_SUCCESS || bytes > MOST_BYTES || (all += bytes) > MOST_BYTES) return false;
-    if (bytes < sizeof(uint64_t)) continue;
     if (out->count == MOST_PARTS) return false;
-    out->part[out->count++] = (layout_part){(uint16_t)i, (uint16_t)(bytes / sizeof(uint64_t))};
+    out->part[out->count++] = (layout_part){(uint16_t)i, (uint16_t)(bytes / sizeof(uint64_t)),
+                                            (uint32_t)(bytes % sizeof(uint64_t))};
   }
 }
 
@@ -251,19 +258,40 @@ static inline uint64_t finish_hash(uint64_t hash)
   return hash ^ hash >> 32;
 }
 
-/* What makes the hash of a launch: `low` and `span` are the bounds of all blocks. */
+/* What makes the hashes of a launch: `sum` of what may point into blocks, whose bounds are `low` and
+ * `span`, `all` of all bytes of the parameters. */
 typedef struct word_hash {
-  uint64_t sum, low, span;
+  uint64_t sum, all, low, span;
 } word_hash;
 
-/* A word counts as 0 where no block can be. Each is multiplied apart from those before it, so that
- * the products are under way at the same time. */
+static inline uint64_t add_product(uint64_t sum, uint64_t word)
+{
+  word *= UINT64_C(0x9fb21c651e98df25);
+  return (sum << 29 | sum >> 35) + (word ^ word >> 32);
+}
+
+/* In `sum` a word counts as 0 where no block can be. Each is multiplied apart from those before it,
+ * so that the products are under way at the same time. */
 static inline void hash_word(word_hash *h, const void *at)
 {
   uint64_t word = load_word(at);
-  word = word - h->low < h->span ? word : 0;
-  word *= UINT64_C(0x9fb21c651e98df25);
-  h->sum = (h->sum << 29 | h->sum >> 35) + (word ^ word >> 32);
+  h->all = add_product(h->all, word);
+  h->sum = add_product(h->sum, word - h->low < h->span ? word : 0);
+}
+
+/* Fewer bytes than a word. */
+static inline void hash_rest(word_hash *h, const char *at, uint32_t bytes)
+{
+  uint32_t four = 0;
+  uint64_t rest = 0;
+  if (__builtin_expect(bytes == sizeof four, 1)) {
+    memcpy(&four, at, sizeof four);
+    rest = four;
+  } else {
+    for (uint32_t i = 0; i < bytes; i++)
+      rest = rest << 8 | (unsigned char)at[i];
+  }
+  h->all = add_product(h->all, rest);
 }
 
 static inline word_hash hash_begin(const hook_call *c, uint64_t function)
@@ -271,6 +299,7 @@ static inline word_hash hash_begin(const hook_call *c, uint64_t function)
   uint64_t blocks = atomic_load_explicit(&pointer_blocks_added, memory_order_relaxed);
   uint64_t low = atomic_load_explicit(&pointer_blocks_low, memory_order_relaxed);
   return (word_hash){.sum = mix_word(function ^ (uint64_t)c->thread->epoch << 48, blocks),
+                     .all = function,
                      .low = low,
                      .span =
                          atomic_load_explicit(&pointer_blocks_high, memory_order_relaxed) - low};
@@ -291,40 +320,45 @@ static inline bool hash_parameters(word_hash *hash, const access_layout *layout,
   for (; p != end; p++) {
     const char *arg = args[p->index];
     if (__builtin_expect(!arg, 0)) return false;
-    hash_word(&h, arg);
+    if (p->words) hash_word(&h, arg);
     for (unsigned i = 1; __builtin_expect(i < p->words, 0); i++)
       hash_word(&h, arg + i * sizeof(uint64_t));
+    if (p->rest) hash_rest(&h, arg + p->words * sizeof(uint64_t), p->rest);
   }
   *hash = h;
   return true;
 }
 
-static void add_word(word_set *s, uint64_t word)
+/* Of a parameter a word counts once; of a buffer, whose parameters are not known, too. */
+static void add_word(word_set *s, access_word w)
 {
   unsigned at = s->count;
-  if (!word || !pointer_tag(word)) return;
-  while (at && s->word[at - 1] > word)
+  if (!w.word || !pointer_tag(w.word)) return;
+  while (at && (s->word[at - 1].word > w.word ||
+                (s->word[at - 1].word == w.word && s->word[at - 1].parameter > w.parameter)))
     at--;
-  if (at && s->word[at - 1] == word) return;
+  if (at && s->word[at - 1].word == w.word && s->word[at - 1].parameter == w.parameter) return;
   if (s->count == MOST_WORDS) {
     s->overflows = true;
     return;
   }
-  memmove(&s->word[at + 1], &s->word[at], (s->count++ - at) * sizeof word);
-  s->word[at] = word;
+  memmove(&s->word[at + 1], &s->word[at], (s->count++ - at) * sizeof w);
+  s->word[at] = w;
 }
 
 static void gather_words(const launch_words *l, word_set *s)
 {
   s->count = 0;
   s->overflows = false;
+  s->parameters = l->layout ? l->layout->count + 1 : 0;
   if (!l->layout)
     for (size_t i = 0; i < l->words; i++)
-      add_word(s, load_word(l->buffer + i * sizeof(uint64_t)));
+      add_word(s, (access_word){.word = load_word(l->buffer + i * sizeof(uint64_t))});
   for (uint32_t p = 0; l->layout && p < l->layout->count; p++) {
-    const char *arg = l->args[l->layout->part[p].index];
-    for (unsigned i = 0; arg && i < l->layout->part[p].words; i++)
-      add_word(s, load_word(arg + i * sizeof(uint64_t)));
+    const layout_part *of = &l->layout->part[p];
+    const char *arg = l->args[of->index];
+    for (unsigned i = 0; arg && i < of->words; i++)
+      add_word(s, (access_word){load_word(arg + i * sizeof(uint64_t)), of->index, (uint16_t)i, 0});
   }
 }
 
@@ -335,7 +369,8 @@ static uint32_t write_set(hook_call *c, const word_set *s, uint64_t key)
 {
   if (atomic_load_explicit(&set_count, memory_order_relaxed) >= MOST_SETS) return 0;
   uint32_t number = atomic_fetch_add(&set_count, 1) + 1;
-  trace_event head = {.start = c->end, .a = number};
+  trace_event head = {
+      .start = c->end, .access_fact = WEIR_ACCESS_SET, .a = number, .b = s->parameters};
   if (!spool_writer_extended(&c->thread->writer, WEIR_EV_ACCESS, &head, s->word,
                              s->count * sizeof s->word[0]))
     return 0;
@@ -344,10 +379,11 @@ static uint32_t write_set(hook_call *c, const word_set *s, uint64_t key)
 
 static uint32_t number_set(hook_call *c, const word_set *s)
 {
-  uint64_t key = mix_word(c->thread->epoch, s->count);
+  uint64_t key = mix_word(c->thread->epoch, (uint64_t)s->parameters << 32 | s->count);
   if (s->overflows) return 0;
   for (unsigned i = 0; i < s->count; i++)
-    key = mix_word(key, s->word[i]);
+    key = mix_word(mix_word(key, s->word[i].word),
+                   (uint64_t)s->word[i].parameter << 16 | s->word[i].part);
   key = finish_hash(key);
   const hash_entry *e = hash_table_find(&sets, key);
   if (e && atomic_load_explicit(&e->y, memory_order_acquire))
@@ -361,6 +397,46 @@ static uint32_t find_words_set(hook_call *c, const launch_words *l)
   gather_words(l, &s);
   return number_set(c, &s);
 }
+
+/* ---- whether all parameters are what they were ------------------------------------------------ */
+
+/* A kernel has the set again, with other bytes in its parameters. False: the record did not fit. */
+static bool write_varies(hook_call *c, uint64_t function, uint32_t set)
+{
+  trace_event head = {.start = c->end, .access_fact = WEIR_ACCESS_VARIES, .a = set};
+  return spool_writer_extended(&c->thread->writer, WEIR_EV_ACCESS, &head, &function,
+                               sizeof function);
+}
+
+/* What `steady` has from now on for launches of this hash: 0 where nothing is known. */
+static uint64_t compare_bytes(hook_call *c, uint64_t function, uint32_t set, uint64_t hash,
+                              uint64_t all)
+{
+  uint64_t key = finish_hash(mix_word(mix_word(c->thread->epoch, function), set));
+  const hash_entry *e = hash_table_find(&bytes_of, key);
+  if (!e) return hash_table_put(&bytes_of, key, all, STEADY) ? all : 0;
+  if (atomic_load_explicit(&e->y, memory_order_acquire) == VARIES) return ~hash;
+  if (atomic_load_explicit(&e->x, memory_order_relaxed) == all) return all;
+  if (!write_varies(c, function, set)) return 0;
+  return hash_table_put(&bytes_of, key, all, VARIES) ? ~hash : 0;
+}
+
+/* Out of line: most launches have the bytes of the last one of their guess, or those vary. */
+__attribute__((noinline)) static void note_bytes(hook_call *c, uint64_t function, uint32_t set,
+                                                 uint64_t hash, uint64_t all)
+{
+  atomic_store_explicit(&steady[hash >> 52], compare_bytes(c, function, set, hash, all),
+                        memory_order_relaxed);
+}
+
+static inline void see_bytes(hook_call *c, uint64_t function, uint32_t set, uint64_t hash,
+                             uint64_t all)
+{
+  uint64_t known = atomic_load_explicit(&steady[hash >> 52], memory_order_relaxed);
+  if (__builtin_expect(known != all && known != ~hash, 0)) note_bytes(c, function, set, hash, all);
+}
+
+/* ---- guesses --------------------------------------------------------------------------------- */
 
 enum { NUMBER_BITS = 24 };
 
@@ -417,10 +493,12 @@ uint32_t access_find_set(hook_call *c, uint64_t function, uint64_t args, uint64_
   if (!layout || (!args && layout->count)) return 0;
   word_hash h = hash_begin(c, function);
   if (!hash_parameters(&h, layout, parameters)) return 0;
-  uint64_t hash = finish_hash(h.sum);
+  uint64_t hash = finish_hash(h.sum), all = finish_hash(h.all);
   uint32_t set = guess_set(hash);
-  if (__builtin_expect(set != 0, 1)) return set;
-  return find_and_guess(c, hash, &(launch_words){.layout = layout, .args = parameters});
+  if (__builtin_expect(!set, 0))
+    set = find_and_guess(c, hash, &(launch_words){.layout = layout, .args = parameters});
+  if (set) see_bytes(c, function, set, hash, all);
+  return set;
 }
 
 uint32_t access_find_node_set(hook_call *c, const CUDA_KERNEL_NODE_PARAMS_v2 *k)

@@ -7,6 +7,10 @@
  * with that set has (event.h). Number 0: it is not known what the launch is handed. A pointer that
  * lies in device memory is in no set.
  *
+ * A set has of each word the parameter that it is in, so that a report can find in the kernel's
+ * name whether the kernel may write what it points to. All bytes of the parameters are hashed, too:
+ * where a kernel is handed a set again with other bytes, that is written once.
+ *
  * Nothing is read but what the driver states is there. A kernel whose parameters it does not know of,
  * and a handle that was not seen when it was handed out, are not asked about: the number is 0.
  *

@@ -40,8 +40,9 @@ _Static_assert(WR_TEMPLATE_COLUMNS <= (int)WR_COLUMNS, "a template is a row");
   X(COPY_PART, 7, "copy_part", false)                                                              \
   X(BLOCK, 7, "block_row", true)                                                                   \
   X(GRAPH_CHANGE, 9, "graph_change", false)                                                        \
-  X(ACCESS_SET, 3, "access_set", false)                                                            \
-  X(ACCESS_WORD, 3, "access_word", false)                                                          \
+  X(ACCESS_SET, 4, "access_set", false)                                                            \
+  X(ACCESS_WORD, 5, "access_word", false)                                                          \
+  X(ACCESS_VARYING, 3, "access_varying", false)                                                    \
   X(TEMPLATE_ACCESS, 2, "template_access", false)                                                  \
   X(GRAPH_NODE, 15, "graph_node", false)                                                           \
   X(GRAPH_WORK, 16, "graph_work", false)                                                           \

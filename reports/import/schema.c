@@ -166,7 +166,7 @@ static const char *const own_tables[] = {
     "graph_fact",   "graph_node_type", "StringIds",      "source_line",    "site",
     "wait_detail",  "wait_time",       "device_gap",     "device_idle",    "queue_full",
     "idle_cause",   "asked",           "access_set",     "access_word",    "template_access",
-    "kept",         "recording"};
+    "kept",         "recording",       "access_varying"};
 
 static bool is_own_table(const char *name)
 {
@@ -419,9 +419,11 @@ static const struct {
     {"copy_part", "event",
      "CREATE TEMP TABLE copy_part(event INTEGER PRIMARY KEY, outcome, before, same, changed, tail,"
      " last)"},
-    {"access_set", "number",
-     "CREATE TEMP TABLE access_set(process, number, words); CREATE TEMP TABLE access_word(process,"
-     " number, address); CREATE TEMP TABLE template_access(template, number);"},
+    {"access_set", "parameters",
+     "CREATE TEMP TABLE access_set(process, number, words, parameters); CREATE TEMP TABLE"
+     " access_word(process, number, address, parameter, part); CREATE TEMP TABLE"
+     " template_access(template, number);"},
+    {"access_varying", "number", "CREATE TEMP TABLE access_varying(process, number, kernel);"},
     {"name", "string", "CREATE TEMP VIEW name AS SELECT *, NULL AS string FROM main.name"}};
 
 weir_status wr_schema_stand_ins(const wr_db *db)
@@ -538,8 +540,11 @@ static const char asked_table[] =
     " followed INTEGER, PRIMARY KEY(thread, api, address)) WITHOUT ROWID;";
 
 static const char access_tables[] =
-    "CREATE TABLE IF NOT EXISTS access_set(process INTEGER, number INTEGER, words INTEGER);"
-    "CREATE TABLE IF NOT EXISTS access_word(process INTEGER, number INTEGER, address INTEGER);"
+    "CREATE TABLE IF NOT EXISTS access_set(process INTEGER, number INTEGER, words INTEGER,"
+    " parameters INTEGER);"
+    "CREATE TABLE IF NOT EXISTS access_word(process INTEGER, number INTEGER, address INTEGER,"
+    " parameter INTEGER, part INTEGER);"
+    "CREATE TABLE IF NOT EXISTS access_varying(process INTEGER, number INTEGER, kernel INTEGER);"
     "CREATE TABLE IF NOT EXISTS template_access(template INTEGER PRIMARY KEY, number INTEGER);";
 
 static const char usage_table[] =
@@ -584,6 +589,10 @@ weir_status wr_schema_extend(const wr_db *db)
   if (!st && !wr_db_has_column(db, "graph_node", "access"))
     st = wr_db_exec(db, "ALTER TABLE graph_node ADD COLUMN access INTEGER;"
                         "ALTER TABLE graph_work ADD COLUMN access INTEGER");
+  if (!st && !wr_db_has_column(db, "access_set", "parameters"))
+    st = wr_db_exec(db, "ALTER TABLE access_set ADD COLUMN parameters INTEGER;"
+                        "ALTER TABLE access_word ADD COLUMN parameter INTEGER;"
+                        "ALTER TABLE access_word ADD COLUMN part INTEGER");
   if (!st && !wr_db_has_column(db, "graph_work", "target"))
     st = wr_db_exec(db, "ALTER TABLE graph_work ADD COLUMN target INTEGER;"
                         "ALTER TABLE graph_work ADD COLUMN source INTEGER");

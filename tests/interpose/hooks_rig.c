@@ -248,10 +248,11 @@ static weir_status on_extended(void *context, uint32_t thread, uint32_t tid,
 {
   rig_log *l = context;
   (void)thread, (void)tid;
-  if (head->kind == WEIR_EV_ACCESS) {
+  l->varying += head->kind == WEIR_EV_ACCESS && head->access_fact == WEIR_ACCESS_VARIES;
+  if (head->kind == WEIR_EV_ACCESS && head->access_fact == WEIR_ACCESS_SET) {
     ck_assert_uint_lt(l->sets, RIG_SETS);
     rig_set *s = &l->set[l->sets++];
-    *s = (rig_set){.number = head->a, .words = bytes / sizeof(uint64_t)};
+    *s = (rig_set){.number = head->a, .words = bytes / sizeof(access_word), .parameters = head->b};
     memcpy(s->word, payload, bytes < sizeof s->word ? bytes : sizeof s->word);
   }
   if (head->kind != WEIR_EV_NAME) return WEIR_OK;

@@ -26,9 +26,9 @@ typedef struct rig_name {
   char text[64];
 } rig_name;
 
-typedef struct rig_set { /* an ACCESS record */
-  uint64_t number, words;
-  uint64_t word[8]; /* the first of them */
+typedef struct rig_set { /* an ACCESS record of a set */
+  uint64_t number, words, parameters;
+  access_word word[8]; /* the first of them */
 } rig_set;
 
 enum { RIG_EVENTS = 4096, RIG_NAMES = 256, RIG_SETS = 256 };
@@ -41,7 +41,7 @@ typedef struct rig_log {
   rig_name name[RIG_NAMES];
   unsigned names;
   rig_set set[RIG_SETS];
-  unsigned sets;
+  unsigned sets, varying; /* varying: ACCESS records that the bytes of parameters vary */
 } rig_log;
 
 rig_log *rig_read(void);

@@ -87,7 +87,8 @@ static uint32_t expect_new(const rig_log *l, const uint64_t *words, size_t count
 {
   ck_assert_uint_eq(l->sets, 1);
   ck_assert_uint_eq(l->set[0].words, count);
-  if (count) ck_assert_mem_eq(l->set[0].word, words, count * sizeof *words);
+  for (size_t i = 0; i < count; i++)
+    ck_assert_uint_eq(l->set[0].word[i].word, words[i]);
   ck_assert_uint_eq(set_of(&l->event[0]), l->set[0].number);
   return (uint32_t)l->set[0].number;
 }
@@ -119,8 +120,57 @@ START_TEST(words_that_point_into_blocks_are_a_set_written_once)
   expect_known(launch_with(f, args, NULL), set);
   uint64_t c = a;
   a = b, b = c;
-  expect_known(launch_with(f, args, NULL), set); /* the same blocks in another order */
+  expect_new(launch_with(f, args, NULL), (uint64_t[]){a, b}, 2); /* in other parameters */
+  a = b;
+  expect_new(launch_with(f, args, NULL), (uint64_t[]){a, b}, 2); /* in both */
   ck_assert_uint_eq(rig_fake[0]->param_asks, 4);
+}
+END_TEST
+
+START_TEST(a_word_has_its_parameter_and_its_place_in_it)
+{
+  make_block(BLOCK_A);
+  CUfunction f = make_function(FUNCTION);
+  give_parameters(4, 24, 8);
+  uint32_t n = 7;
+  const uint64_t b = BLOCK_A + 8, whole[] = {3, b + 8, b};
+  void *args[] = {&n, P(whole), P(&b)};
+  const rig_log *l = launch_with(f, args, NULL);
+  static const uint16_t parameter[] = {1, 2, 1}, part[] = {2, 0, 1};
+  expect_new(l, (uint64_t[]){b, b, b + 8}, 3);
+  ck_assert_uint_eq(l->set[0].parameters, 4);
+  for (size_t i = 0; i < 3; i++) {
+    ck_assert_uint_eq(l->set[0].word[i].parameter, parameter[i]);
+    ck_assert_uint_eq(l->set[0].word[i].part, part[i]);
+  }
+}
+END_TEST
+
+/* Of a kernel and a set once, whatever the other sets and kernels do. */
+START_TEST(that_other_bytes_come_with_a_set_is_written_once)
+{
+  make_block(BLOCK_A);
+  make_block(BLOCK_B);
+  CUfunction f = make_function(FUNCTION), other = make_function(FUNCTION + 16);
+  give_parameters(8, 4, 2);
+  uint64_t p = BLOCK_A;
+  uint32_t n = 7;
+  uint16_t m = 7;
+  void *args[] = {&p, &n, &m};
+  ck_assert_uint_eq(launch_with(f, args, NULL)->varying, 0);
+  ck_assert_uint_eq(launch_with(f, args, NULL)->varying, 0);
+  m++;
+  ck_assert_uint_eq(launch_with(f, args, NULL)->varying, 1);
+  m++;
+  ck_assert_uint_eq(launch_with(f, args, NULL)->varying, 0);
+  ck_assert_uint_eq(launch_with(other, args, NULL)->varying, 0);
+  p = BLOCK_B;
+  ck_assert_uint_eq(launch_with(f, args, NULL)->varying, 0);
+  make_block(BLOCK_B + 2 * BLOCK); /* nothing is guessed any more */
+  ck_assert_uint_eq(launch_with(f, args, NULL)->varying, 0);
+  n++;
+  ck_assert_uint_eq(launch_with(f, args, NULL)->varying, 1);
+  ck_assert_uint_eq(launch_with(other, args, NULL)->varying, 0);
 }
 END_TEST
 
@@ -229,7 +279,9 @@ START_TEST(a_buffer_of_parameters_is_read_to_its_size)
   memset(buffer + sizeof words, 0xff, 4);
   void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                    CU_LAUNCH_PARAM_END};
-  expect_new(launch_with(f, NULL, extra), &words[1], 1);
+  const rig_log *l = launch_with(f, NULL, extra);
+  expect_new(l, &words[1], 1);
+  ck_assert_uint_eq(l->set[0].parameters, 0); /* it is not known how many there are */
   bytes = 1 << 20;
   expect_unknown(launch_with(f, NULL, extra));
   void *sizeless[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_END};
@@ -323,18 +375,18 @@ END_TEST
 /* Each launch's set is that of its words, whatever was guessed for others. */
 START_TEST(random_words_have_the_sets_that_a_model_gives_them)
 {
-  uint64_t state = 0x9e3779b97f4a7c15 + (uint64_t)_i, seen[4] = {0};
+  uint64_t state = 0x9e3779b97f4a7c15 + (uint64_t)_i, seen[27] = {0};
   make_block(BLOCK_A);
   make_block(BLOCK_B);
   CUfunction f = make_function(FUNCTION);
   give_parameters(8, 8, 8);
   for (int i = 0; i < 2000; i++) {
     uint64_t w[3];
-    unsigned which = 0; /* bit 0: A is in it, bit 1: B */
+    unsigned which = 0; /* of three choices each: none, A, B */
     for (int k = 0; k < 3; k++) {
       state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
       unsigned choice = (unsigned)(state >> 60) % 3;
-      which |= choice;
+      which = which * 3 + choice;
       w[k] = choice == 1 ? BLOCK_A : choice == 2 ? BLOCK_B : state >> 8 & 0xffff;
     }
     void *args[] = {&w[0], &w[1], &w[2]};
@@ -354,6 +406,8 @@ int main(void)
   TCase *t = tcase_create("sets");
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, words_that_point_into_blocks_are_a_set_written_once);
+  tcase_add_test(t, a_word_has_its_parameter_and_its_place_in_it);
+  tcase_add_test(t, that_other_bytes_come_with_a_set_is_written_once);
   tcase_add_test(t, what_points_beside_a_block_is_in_no_set);
   tcase_add_test(t, a_block_that_comes_later_is_seen_under_the_same_words);
   tcase_add_test(t, nothing_behind_the_last_parameter_is_read);

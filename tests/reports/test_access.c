@@ -9,7 +9,10 @@ enum { EXEC = 0x77, KERNEL = 0x1000 };
 
 static void write_set(int thread, uint64_t number, const uint64_t *words, size_t count)
 {
-  ck_assert(synth_extended(thread, WEIR_EV_ACCESS, number, 0, words, count * sizeof *words));
+  access_word of[513] = {0};
+  for (size_t i = 0; words && i < count; i++)
+    of[i] = (access_word){.word = words[i], .parameter = (uint16_t)i, .part = 1};
+  ck_assert(synth_extended(thread, WEIR_EV_ACCESS, number, 0, of, count * sizeof *of));
 }
 
 static void launch(int thread, uint64_t at, uint32_t set)

@@ -74,7 +74,8 @@ static void begin_handed(void)
   const uint64_t words[] = {BLOCK + 4096, OTHER};
   synth_open(synth_dir());
   for (unsigned set = OF_BLOCK; set <= OF_OTHER; set++)
-    ck_assert(synth_extended(0, WEIR_EV_ACCESS, set, 0, &words[set - 1], sizeof(uint64_t)));
+    ck_assert(synth_extended(0, WEIR_EV_ACCESS, set, 0, &(access_word){.word = words[set - 1]},
+                             sizeof(access_word)));
   ck_assert(synth_extended(0, WEIR_EV_ACCESS, OF_NONE, 0, NULL, 0));
   synth_alloc(0, 1000, 100, BLOCK, BYTES, 0, WEIR_MEM_DEVICE);
   synth_alloc(0, 2000, 100, OTHER, 1 << 20, 0, WEIR_MEM_DEVICE);
