@@ -6,6 +6,7 @@
 #include "reports/base/elf_facts.h"
 #include "reports/import/graph.h"
 #include "reports/import/importer.h"
+#include "reports/import/kernel_types.h"
 #include "reports/import/lifetime.h"
 #include "reports/import/window.h"
 
@@ -136,6 +137,7 @@ static weir_status complete_trace(trace_importer *im)
   if (!st) st = name_threads(db);
   if (!st) st = relate_modules(db);
   if (!st) st = look_at_modules(db);
+  if (!st) st = wr_finish_kernel_types(db);
   if (!st) st = wr_graph_launches(&im->batch);
   if (!st) st = wr_batch_flush(&im->batch, true);
   if (!st) st = wr_lifetimes(&im->batch, &im->memory, im->least);
