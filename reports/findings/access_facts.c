@@ -6,6 +6,8 @@
 #include "reports/base/util.h"
 #include "reports/model/graphs.h"
 
+enum { MOST_WORDS = 512 /* in a set, by its writer's limit */ };
+
 static weir_status access_memory(const wr_access *x)
 {
   return wr_db_out_of_memory(x->events->db);
@@ -27,7 +29,7 @@ static uint32_t place_of_set(const wr_access *x, int64_t process, int64_t number
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* process, number, words; where a number stands twice the first counts. */
+/* process, number, words, parameters; where a number stands twice the first counts. */
 static weir_status take_access_set(void *context, sqlite3_stmt *q)
 {
   wr_access *x = context;
@@ -35,7 +37,9 @@ static weir_status take_access_set(void *context, sqlite3_stmt *q)
   wr_access_set s = {.process = sqlite3_column_int64(q, 0),
                      .number = sqlite3_column_int64(q, 1),
                      .first = x->words,
-                     .count = (size_t)sqlite3_column_int64(q, 2)};
+                     .count = (size_t)sqlite3_column_int64(q, 2),
+                     .parameters = -1};
+  if (sqlite3_column_type(q, 3) == SQLITE_INTEGER) s.parameters = sqlite3_column_int64(q, 3);
   if (s.count > UINT32_MAX || x->sets == UINT32_MAX) return WEIR_OK;
   if (!wr_grow(&x->set, &x->set_capacity, x->sets + 1, sizeof(s))) return access_memory(x);
   uint64_t *at = hash_map_place(&x->by_number, key_of_set(s.process, s.number), &added);
@@ -47,7 +51,15 @@ static weir_status take_access_set(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* process, number, address */
+/* A number of a parameter, or of a word in one; -1: not known. */
+static int32_t place_in(sqlite3_stmt *q, int column)
+{
+  bool known = sqlite3_column_type(q, column) == SQLITE_INTEGER;
+  int64_t n = known ? sqlite3_column_int64(q, column) : -1;
+  return n >= 0 && n <= UINT16_MAX ? (int32_t)n : -1;
+}
+
+/* process, number, address, parameter, part */
 static weir_status take_access_word(void *context, sqlite3_stmt *q)
 {
   wr_access *x = context;
@@ -55,8 +67,9 @@ static weir_status take_access_word(void *context, sqlite3_stmt *q)
   const uint64_t *at = hash_map_get(&x->by_number, key);
   if (!at) return WEIR_OK;
   wr_access_set *s = &x->set[*at - 1];
-  if (s->found++ < s->count)
-    x->word[s->first + s->found - 1] = (uint64_t)sqlite3_column_int64(q, 2);
+  if (s->found++ >= s->count) return WEIR_OK;
+  x->word[s->first + s->found - 1] = (uint64_t)sqlite3_column_int64(q, 2);
+  x->where[s->first + s->found - 1] = (wr_access_place){place_in(q, 3), place_in(q, 4)};
   return WEIR_OK;
 }
 
@@ -111,10 +124,26 @@ static weir_status take_graph_launch(void *context, sqlite3_stmt *q)
   return st ? access_memory(x) : WEIR_OK;
 }
 
+typedef struct placed_word {
+  uint64_t word;
+  wr_access_place where;
+} placed_word;
+
 static int by_word(const void *left, const void *right)
 {
-  uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-  return (a > b) - (a < b);
+  const placed_word *a = left, *b = right;
+  if (a->word != b->word) return a->word < b->word ? -1 : 1;
+  return (a->where.parameter > b->where.parameter) - (a->where.parameter < b->where.parameter);
+}
+
+static void sort_words(wr_access *x, const wr_access_set *s)
+{
+  placed_word sorted[MOST_WORDS];
+  for (size_t i = 0; i < s->count; i++)
+    sorted[i] = (placed_word){x->word[s->first + i], x->where[s->first + i]};
+  if (s->count) qsort(sorted, s->count, sizeof(*sorted), by_word);
+  for (size_t i = 0; i < s->count; i++)
+    x->word[s->first + i] = sorted[i].word, x->where[s->first + i] = sorted[i].where;
 }
 
 static weir_status read_words(wr_access *x)
@@ -124,13 +153,19 @@ static weir_status read_words(wr_access *x)
   if (!st && x->words > (uint64_t)rows) x->sets = 0; /* damaged */
   if (st || !x->sets) return st;
   x->word = calloc(x->words + 1, sizeof(*x->word));
+  x->where = calloc(x->words + 1, sizeof(*x->where));
   x->of = calloc(x->events->count + 1, sizeof(*x->of));
-  if (!x->word || !x->of) return access_memory(x);
-  st = wr_db_each(x->events->db, "SELECT process, number, address FROM access_word",
+  if (!x->word || !x->where || !x->of) return access_memory(x);
+  st = wr_db_each(x->events->db,
+                  wr_db_has_column(x->events->db, "access_word", "parameter")
+                      ? "SELECT process, number, address, parameter, part FROM access_word"
+                      : "SELECT process, number, address, NULL, NULL FROM access_word",
                   take_access_word, x);
   for (size_t i = 0; !st && i < x->sets; i++)
-    if (x->set[i].count)
-      qsort(x->word + x->set[i].first, x->set[i].count, sizeof(*x->word), by_word);
+    if (x->set[i].count <= MOST_WORDS)
+      sort_words(x, &x->set[i]);
+    else
+      x->set[i].found = 0; /* damaged */
   return st;
 }
 
@@ -155,8 +190,11 @@ weir_status wr_access_open(wr_access *x, const wr_events *events)
 {
   *x = (wr_access){.events = events};
   if (events->db->schema < 2 || !wr_db_has_table(events->db, "template_access")) return WEIR_OK;
-  weir_status st =
-      wr_db_each(events->db, "SELECT process, number, words FROM access_set", take_access_set, x);
+  weir_status st = wr_db_each(events->db,
+                              wr_db_has_column(events->db, "access_set", "parameters")
+                                  ? "SELECT process, number, words, parameters FROM access_set"
+                                  : "SELECT process, number, words, NULL FROM access_set",
+                              take_access_set, x);
   if (!st) st = read_words(x);
   if (st || !x->sets) return st;
   st = wr_db_each(events->db, "SELECT template, number FROM template_access", take_template_access,
@@ -168,6 +206,7 @@ void wr_access_close(wr_access *x)
 {
   free(x->set);
   free(x->word);
+  free(x->where);
   free(x->of);
   free(x->run);
   hash_map_free(&x->by_number);
@@ -200,6 +239,12 @@ bool wr_access_known(const wr_access *x, const wr_event *e)
   while (i < count && r[i].known && (!r[i].is_kernel || place_of_set(x, e->t->process, r[i].set)))
     i++;
   return count && i == count;
+}
+
+const wr_access_set *wr_access_set_of(const wr_access *x, const wr_event *e)
+{
+  uint32_t place = x->sets && e->t->kind == WEIR_EV_LAUNCH ? x->of[e->at] : 0;
+  return place ? &x->set[place - 1] : NULL;
 }
 
 const uint64_t *wr_access_words(const wr_access *x, const wr_event *e, size_t *count)

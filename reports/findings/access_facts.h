@@ -12,7 +12,13 @@
 typedef struct wr_access_set {
   int64_t process, number;
   size_t first, count, found; /* of its words; as many as were there */
+  int64_t parameters;         /* of the kernels that are handed it; -1: not known */
 } wr_access_set;
+
+/* Where a word is: the number of its parameter, and of the word in it; -1 each: not known. */
+typedef struct wr_access_place {
+  int32_t parameter, part;
+} wr_access_place;
 
 /* What a graph's launch runs: the nodes that are alike. */
 typedef struct wr_access_run {
@@ -27,8 +33,9 @@ typedef struct wr_access {
   /* private */
   wr_access_set *set; /* owned */
   size_t sets, set_capacity;
-  hash_map by_number; /* process and number -> place of a set, from 1 */
-  uint64_t *word;     /* owned: of a set ascending */
+  hash_map by_number;     /* process and number -> place of a set, from 1 */
+  uint64_t *word;         /* owned: of a set ascending */
+  wr_access_place *where; /* owned: of each word */
   size_t words;
   uint32_t *of;       /* owned: by template, the place of its set, from 1; 0: not known */
   wr_access_run *run; /* owned: those of a content together */
@@ -46,6 +53,10 @@ bool wr_access_any(const wr_access *x);
 
 /* The words of a kernel's launch that is known, ascending (borrowed); NULL: it is not known. */
 const uint64_t *wr_access_words(const wr_access *x, const wr_event *e, size_t *count);
+
+/* The set of a kernel's launch that is known (borrowed), and of its words where they are; NULL: it is
+ * not known. */
+const wr_access_set *wr_access_set_of(const wr_access *x, const wr_event *e);
 
 /* Whether it is known what the launch is handed. */
 bool wr_access_known(const wr_access *x, const wr_event *e);

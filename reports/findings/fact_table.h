@@ -59,6 +59,11 @@
   X(SHORT_RUN, short_run, false, event, last, template, moves, ns, bytes)                                         \
   X(MIXED_STORM, mixed_storm, false, event, last, template, launches, span, waited, launch_ns, threads)            \
   X(CODE_LOADED, code_loaded, false, event, template, duration)                                                  \
+  X(REPEATED_LAUNCH, repeated_launch, false, event, earlier, family, others, template, duration)                           \
+  X(HELD_TWICE, held_twice, false, alloc, twin, template, bytes)                                                   \
+  X(READ_AGAIN, read_again, false, event, earlier, template, duration, bytes)                                     \
+  X(WRITTEN_OVER, written_over, false, event, next, same_stream, template, duration, bytes)                       \
+  X(UPLOADED_FOR_NONE, uploaded_for_none, false, event, free, template, duration, bytes)                          \
   X(HASH_STEP, hash_step, false, event, template, start, duration, bytes, payload, place, source, writes)
 /* clang-format on */
 

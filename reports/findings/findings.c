@@ -178,6 +178,7 @@ static weir_status take_events(void *context, const wr_event events[], size_t co
   for (size_t i = 0; i < count; i++)
     wr_starts_add(&x->claims.starts, events[i].id, events[i].start);
   weir_status s = wr_order_take(&x->order, events, count);
+  if (!s) s = wr_launch_take(&x->launches, events, count);
   return s ? s : wr_facts_take(x->pass, events, count);
 }
 
@@ -193,7 +194,9 @@ static weir_status end_facts(void *context)
 {
   wr_search *x = context;
   weir_status s = wr_order_end(&x->order, &x->facts.tables);
+  if (!s) s = wr_launch_end(&x->launches);
   if (!s) s = wr_facts_end(x->pass);
+  wr_launch_close(&x->launches);
   wr_order_close(&x->order);
   wr_big_blocks_end(&x->big);
   wr_facts_close(x->pass);
@@ -254,6 +257,7 @@ static weir_status prepare_search(wr_search *x)
   if (!s) s = find_limits(x);
   if (!s) s = find_big_blocks(x);
   if (!s) s = wr_order_open(&x->order, x->calls);
+  if (!s) s = wr_launch_open(&x->launches, x->calls, &x->facts.tables);
   return s ? s : begin_facts(x);
 }
 
@@ -294,6 +298,7 @@ void wr_findings_close(wr_findings_pass *x)
   wr_finders_close(&x->finders);
   wr_big_blocks_close(&x->big);
   wr_order_close(&x->order);
+  wr_launch_close(&x->launches);
   wr_facts_free(&x->facts);
   free(x->place_at);
   free(x->family_at);

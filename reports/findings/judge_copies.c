@@ -17,9 +17,20 @@ void wr_judge_unused_transfer(wr_case *c)
                                 .related = u->free,
                                 .certainty = c->rule->certainty});
   }
+  WR_EACH(c, UPLOADED_FOR_NONE, uploaded_for_none, u)
+  {
+    wr_case_find(c, &(wr_found){.event = u->event,
+                                .template = u->template,
+                                .cost = u->duration,
+                                .saving = u->duration,
+                                .bytes = u->bytes,
+                                .related = u->free,
+                                .certainty = WR_LIKELY});
+  }
 }
 
-/* 23: What the next copy or memset writes again before anything can have read it; in another stream it may run first. */
+/* 23: What the next copy or memset writes again before anything can have read it; in another stream it may run first.
+ * The second walk is of those with launches between, which are handed other memory. */
 void wr_judge_dead_write(wr_case *c)
 {
   WR_EACH(c, OVERWRITTEN, overwritten, o)
@@ -31,6 +42,16 @@ void wr_judge_dead_write(wr_case *c)
                                 .bytes = o->bytes,
                                 .related = o->next,
                                 .certainty = o->same_stream ? WR_CERTAIN : WR_POSSIBLE});
+  }
+  WR_EACH(c, WRITTEN_OVER, written_over, o)
+  {
+    wr_case_find(c, &(wr_found){.event = o->event,
+                                .template = o->template,
+                                .cost = o->duration,
+                                .saving = o->duration,
+                                .bytes = o->bytes,
+                                .related = o->next,
+                                .certainty = o->same_stream ? WR_LIKELY : WR_POSSIBLE});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "reports/findings/guard.h"
 #include "reports/findings/judge.h"
 #include "reports/findings/kernel_names.h"
+#include "reports/findings/launch_facts.h"
 #include "reports/findings/order_facts.h"
 #include "reports/findings/rule_calls.h"
 #include "reports/findings/spread.h"
@@ -100,6 +101,7 @@ typedef struct wr_findings_pass {
   wr_kernel_names kernels;
   wr_big_blocks big;
   wr_order_facts order;
+  wr_launch_facts launches;
   wr_claims claims;
   wr_rule_calls *has_calls; /* owned: by rule; NULL: not asked for yet */
   int64_t events, rule_ms;

@@ -94,6 +94,11 @@ int victim_gate_launch(cudaStream_t s, volatile int *flags)
   return cudaPeekAtLastError();
 }
 
+const void *victim_halve_kernel(void)
+{
+  return (const void *)victim_halve;
+}
+
 const void *victim_kernel(void)
 {
   return (const void *)victim_touch;

@@ -4,7 +4,7 @@ REPORTS_TEST_OBJS := $(REPORTS_OBJS) $(OBJ)/core/base/json.o $(sort $(CORE_TRACE
                      $(call objs,tests/reports/synth.c tests/reports/own_program.c tests/reports/beside_trace.c tests/reports/random_program.c tests/reports/recorder.c tests/tools/damage.c)
 REPORTS_TESTS     := $(addprefix $(O)/tests/reports/,test_import test_import_faults test_lifetime test_report test_sites test_cache \
                      test_report_hostile test_listing test_resolve test_queues test_symbolize test_schema test_tensors \
-                     test_sweep test_wait_time test_device_work test_range test_graph_records test_copy_hash test_asked test_access test_handed)
+                     test_sweep test_wait_time test_device_work test_range test_graph_records test_copy_hash test_asked test_access test_handed test_launches)
 REPORTS_TESTS     += $(addprefix $(O)/tests/reports/,test_findings test_judges test_hashes test_facts test_records test_guard test_pack test_spread test_gains test_order_span test_rows test_events test_relay test_blocks test_wait_rows test_in_use test_page test_tables test_diff test_tally test_window)
 REPORTS_TESTS     += $(addprefix $(O)/tests/reports/test_,whole metrics)
 

@@ -4,6 +4,6 @@
 -- severity: medium
 -- certainty: certain
 -- mostly: 25
--- fix: Delete the copy, or make it where its data is used: no kernel, graph or copy came between it
---      and the free.
+-- fix: Delete the copy, or make it where its data is used: no graph, copy or kernel that is handed
+--      its memory came between it and the free.
 -- judge: unused-transfer

@@ -4,6 +4,6 @@
 -- severity: medium
 -- certainty: certain
 -- mostly: 25
--- fix: Drop the first memset or copy: the next one writes the same bytes, and no kernel, graph or copy
---      came between.
+-- fix: Drop the first memset or copy: the next one writes the same bytes, and no graph, copy or kernel that
+--      is handed this memory came between.
 -- judge: dead-write

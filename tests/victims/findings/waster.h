@@ -43,7 +43,8 @@ int victim_halve_launch(cudaStream_t stream, const float *from, float *p, int n)
 int victim_fetch_launch(cudaStream_t stream, cudaTextureObject_t from, float *p, int n);
 int victim_follow_launch(cudaStream_t stream, float *const *table, int n);
 int victim_gate_launch(cudaStream_t stream, volatile int *flags);
-const void *victim_kernel(void); /* what victim_launch() launches */
+const void *victim_kernel(void);       /* what victim_launch() launches */
+const void *victim_halve_kernel(void); /* what victim_halve_launch() does */
 
 static inline void launch(cudaStream_t stream, float *p, int n)
 {
@@ -69,8 +70,8 @@ void order_now_and_then(void);
 void chunks_in_streams(void);
 
 extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
-    launch_wasters[], link_wasters[], memory_wasters[], pool_wasters[], step_wasters[],
-    upload_wasters[], wait_wasters[];
+    kernel_wasters[], launch_wasters[], link_wasters[], memory_wasters[], pool_wasters[],
+    step_wasters[], upload_wasters[], wait_wasters[];
 extern const innocent innocents[];
 extern const repair repairs[];
 
