@@ -175,6 +175,7 @@ static weir_status take_events(void *context, const wr_event events[], size_t co
 {
   wr_search *x = context;
   wr_big_blocks_take(&x->big, events, count);
+  if (!x->timed && wr_copy_times_take(&x->copy_times, events, count)) return wr_search_no_memory(x);
   for (size_t i = 0; i < count; i++)
     wr_starts_add(&x->claims.starts, events[i].id, events[i].start);
   weir_status s = wr_order_take(&x->order, events, count);
@@ -300,6 +301,8 @@ void wr_findings_close(wr_findings_pass *x)
   wr_order_close(&x->order);
   wr_launch_close(&x->launches);
   wr_facts_free(&x->facts);
+  wr_copy_times_close(&x->copy_times);
+  free(x->behind.piece);
   free(x->place_at);
   free(x->family_at);
   free(x->cells);
@@ -313,7 +316,8 @@ void wr_findings_close(wr_findings_pass *x)
 /* How much the run gains by it, as a part of its time, or of the most memory; where that is nothing, what it costs. */
 static double weight(const wr_findings *all, const wr_finding *f)
 {
-  double time = ((double)f->saving_ns + (double)f->cost_ns * 1e-6) / (double)all->duration_ns;
+  double time = ((double)f->saving_ns + (double)f->behind_ns + (double)f->cost_ns * 1e-6) /
+                (double)all->duration_ns;
   return f->rule->holds ? time + (double)f->saving_bytes * 1e-12 : time;
 }
 
@@ -390,6 +394,7 @@ static weir_status add_up(wr_search *x)
   if (!s) s = wr_claims_add_up(&x->claims, &end);
   if (!s) wr_gains_end(&gains);
   if (!s) take_gains(x, &gains);
+  if (!s) s = wr_search_add_behind_up(x, rank);
   if (!s && !wr_overlaps_end(&overlaps, x->f)) s = wr_search_no_memory(x);
   x->f->moved_bytes = end.moved_bytes;
   wr_gains_close(&gains);
@@ -401,16 +406,36 @@ static weir_status add_up(wr_search *x)
 static int small_by_cost(const void *left, const void *right)
 {
   const wr_small_finding *a = left, *b = right;
-  uint64_t of_a = a->saving_ns ? a->saving_ns : a->cost_ns,
-           of_b = b->saving_ns ? b->saving_ns : b->cost_ns;
+  uint64_t of_a = (a->saving_ns ? a->saving_ns : a->cost_ns) + a->behind_ns,
+           of_b = (b->saving_ns ? b->saving_ns : b->cost_ns) + b->behind_ns;
   if (of_a != of_b) return of_a < of_b ? 1 : -1;
   return strcmp(a->rule->id, b->rule->id);
+}
+
+static weir_status go_on_with_copies(void *context)
+{
+  wr_search *x = context;
+  return x->settings->stop && *x->settings->stop
+             ? weir_fail(WEIR_EIO, "stopped: %s is as it was", x->db->path)
+             : WEIR_OK;
+}
+
+/* What devices take for copies, once it is known which wait covers which. */
+static weir_status end_copy_times(wr_search *x)
+{
+  wr_case c = {.facts = &x->facts,
+               .finders = &x->finders,
+               .db = x->db,
+               .go_on = go_on_with_copies,
+               .context = x};
+  return wr_copy_times_end(&x->copy_times, &c);
 }
 
 weir_status wr_findings_end(wr_findings_pass *x)
 {
   const wr_findings_settings *o = x->settings;
   weir_status s = prepare_rules(x);
+  if (!s) s = end_copy_times(x);
   for (; !s && x->running < x->f->rules.count; x->running++)
     s = wr_search_run_rule(x, &x->f->rules.rule[x->running]);
   if (!s && x->f->count)

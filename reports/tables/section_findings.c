@@ -34,7 +34,15 @@ typedef struct bound {
 static bound bound_of(const wr_finding *f)
 {
   bool wide = f->spread && f->low_ns && f->low_ns < f->saving_ns / 2;
-  return wide ? (bound){true, f->low_ns} : (bound){f->least, f->saving_ns};
+  return wide ? (bound){true, f->low_ns} : (bound){f->least || f->behind_ns, f->saving_ns};
+}
+
+/* What the run gains at most, where a device's time is behind the calls; 0: not known apart from the saving. */
+static uint64_t most_of(const wr_finding *f)
+{
+  if (!f->behind_ns) return 0;
+  const uint64_t known = f->saving_ns ? f->saving_ns : f->cost_ns;
+  return known > UINT64_MAX - f->behind_ns ? UINT64_MAX : known + f->behind_ns;
 }
 
 static const char *name_bound(bound b)
@@ -50,6 +58,15 @@ static void print_kernels(FILE *to, const wr_finding *f)
   if (f->more_kernels) (void)fprintf(to, " and %s more", COUNTED(f->more_kernels, "kernel"));
 }
 
+/* ", up to 22.4 ms (5.1 % of the run)", or nothing. */
+static void print_most(FILE *to, const wr_findings *all, const wr_finding *f)
+{
+  const uint64_t most = most_of(f);
+  if (most)
+    (void)fprintf(to, ", up to %s (%s of the run)", DURATION(most),
+                  wr_percent(most, all->duration_ns).text);
+}
+
 /* "saves up to 12.3 ms (11.8 to 12.7 ms, 4.1 % of the run) of 14.0 ms, 2.00 MiB moved, 400 times,
  * device 0, kernel scale<float>" */
 static char *costs(const wr_findings *all, const wr_finding *f)
@@ -63,7 +80,11 @@ static char *costs(const wr_findings *all, const wr_finding *f)
   if (f->saving_ns && f->spread)
     (void)fprintf(to, "%s to %s, ", DURATION(f->low_ns), DURATION(f->high_ns));
   if (f->saving_ns) (void)fprintf(to, "%s of the run)", wr_percent(b.ns, all->duration_ns).text);
-  if (f->cost_ns > f->saving_ns)
+  if (f->saving_ns) print_most(to, all, f);
+  if (!f->saving_ns && f->behind_ns)
+    (void)fprintf(to, "takes %s", DURATION(f->cost_ns)), print_most(to, all, f),
+        (void)fprintf(to, " with the device's time; whether the run gains it is not known");
+  else if (f->cost_ns > f->saving_ns && !f->behind_ns)
     (void)fprintf(to,
                   f->saving_ns ? " of the %s it takes"
                                : "takes %s; whether the run gains it is not known",
@@ -157,8 +178,9 @@ static size_t first_of_rule(const wr_findings *all, size_t i)
 static char *short_costs(const wr_finding *f)
 {
   const bound b = bound_of(f);
+  const uint64_t most = most_of(f);
   const bool held = !f->saving_ns && f->rule->holds;
-  return wr_format("%s%s%s, %s%s%s%s",
+  return wr_format("%s%s%s%s%s, %s%s%s%s",
                    f->saving_ns ? name_bound(b)
                    : held       ? ""
                                 : "of",
@@ -166,7 +188,8 @@ static char *short_costs(const wr_finding *f)
                    f->saving_ns ? DURATION(b.ns)
                    : held       ? BYTES(f->saving_bytes)
                                 : DURATION(f->cost_ns),
-                   COUNTED(f->count, "time"), f->decides ? "; " : "", f->decides ? f->decides : "",
+                   most ? ", up to " : "", most ? DURATION(most) : "", COUNTED(f->count, "time"),
+                   f->decides ? "; " : "", f->decides ? f->decides : "",
                    f->decides ? " decides" : "");
 }
 
@@ -195,11 +218,12 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   if (f->slow_ns && f->slow_ns >= f->saving_ns / 4)
     LINE(x, "  not counted: %s, by which %llu of them took longer than the rest do",
          DURATION(f->slow_ns), (unsigned long long)f->slow_count);
-  if (i && f->added_ns < f->saving_ns / 20 * 19)
+  const uint64_t added = f->added_ns + f->added_behind_ns, saving = f->saving_ns + f->behind_ns;
+  if (i && f->saving_ns && added < saving / 20 * 19)
     LINE(x,
-         f->added_ns ? "  of it %s remain once those above are done"
-                     : "  nothing of it remains once those above are done",
-         DURATION(f->added_ns));
+         added ? "  of it %s remain once those above are done"
+               : "  nothing of it remains once those above are done",
+         DURATION(added));
   for (size_t at = 0; at < f->sites; at++)
     add_finding_site(x, f, &f->site[at]);
   if (f->more_sites) LINE(x, "  … and %s more", COUNTED(f->more_sites, "place"));
@@ -290,7 +314,7 @@ static void add_explanations(const findings_section *x, const wr_findings *f)
 /* "redundant-wait  main  train.cu:148  22.8 µs, 597 times" */
 static void add_small_line(const findings_section *x, const wr_small_finding *s)
 {
-  uint64_t ns = s->saving_ns ? s->saving_ns : s->cost_ns;
+  uint64_t ns = (s->saving_ns ? s->saving_ns : s->cost_ns) + s->behind_ns;
   char *place = name_place(s->function, s->file, s->line);
   if (!place) x->t->failed = true;
   LINE(x, "  %s  %s  %s, %s%s", s->rule->id, place ? place : "",
@@ -440,12 +464,13 @@ static void add_load(const findings_section *x, const wr_findings *f)
          DURATION(f->starved_ns), COUNTED(f->preempted, "time"));
 }
 
-/* Of what is sure, a finding may gain more than its saving. */
+/* Of what is sure, a finding may gain more than what is added up of it. */
 static bool any_least(const wr_findings *f)
 {
   bool any = false;
   for (size_t i = 0; i < f->count; i++)
-    any |= sure_of(&f->finding[i]) && f->finding[i].saving_ns && bound_of(&f->finding[i]).least;
+    any |= sure_of(&f->finding[i]) && f->finding[i].saving_ns && bound_of(&f->finding[i]).least &&
+           !f->finding[i].behind_ns;
   return any;
 }
 
@@ -540,7 +565,8 @@ static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding
   WR_PUT(t, within(f->slow_count), within(f->slow_ns), within(f->added_ns));
   wr_table_put_if(t, f->spread, within(f->low_ns));
   wr_table_put_if(t, f->spread, within(f->high_ns));
-  wr_table_put(t, f->least);
+  wr_table_put(t, f->least || f->behind_ns);
+  wr_table_put_if(t, most_of(f), within(most_of(f)));
   if (f->device >= 0)
     wr_put_device(t, f->device);
   else
@@ -671,6 +697,7 @@ void wr_add_findings(const wr_build *b, const wr_findings *f)
       {"low_host_ns", "saves from", WR_COLUMN_HOST_NS, WR_IN_JSON},
       {"high_host_ns", "saves up to", WR_COLUMN_HOST_NS, WR_IN_JSON},
       {"at_least", "saves that or more", WR_COLUMN_TRUTH, WR_IN_JSON},
+      {"at_most_host_ns", "and at most", WR_COLUMN_HOST_NS, WR_IN_JSON},
       {"device", "device", WR_COLUMN_TEXT, WR_IN_JSON},
       {"under", "of the same calls as", WR_COLUMN_COUNT, WR_IN_JSON},
       {"kernel_names", "kernels", WR_COLUMN_TEXTS, WR_IN_JSON},

@@ -263,7 +263,7 @@ static const old_member finding_site[] = {
 
 static const old_member finding[] = {
     CELLS("rule id title severity certainty cost_ns=cost_host_ns saving_ns=saving_host_ns "
-          "added_ns=added_host_ns low_ns=low_host_ns high_ns=high_host_ns "
+          "added_ns=added_host_ns low_ns=low_host_ns high_ns=high_host_ns at_most_ns=at_most_host_ns "
           "saving_share=share_of_run saving_bytes bytes_are count"),
     ROWS("sites", "sites", finding_site),
     CELLS("more_sites range"),

@@ -288,6 +288,111 @@ START_TEST(without_a_wait_a_run_gains_what_the_host_or_another_device_could_do_m
 }
 END_TEST
 
+enum { BEHIND_ROUNDS = 32, BEHIND_BYTES = 1 << 20, BEHIND_NS = 40000 };
+
+/* Of the process's first context, so that it is known what waits wait for. */
+static void call_behind(uint64_t us, uint64_t ns, trace_event e)
+{
+  e.flags |= WEIR_EVF_RUNTIME;
+  e.stack = UINT32_C(1) << 24;
+  e.stream = WEIR_STREAM_LEGACY;
+  synth_event(0, us * 1000, ns, e);
+}
+
+static void copy_behind(uint64_t us)
+{
+  call_behind(us, 1000,
+              (trace_event){.kind = WEIR_EV_COPY,
+                            .api = synth_api("cudaMemcpyAsync"),
+                            .flags = WEIR_EVF_ASYNC,
+                            .a = 0x7f0000000000,
+                            .b = 0x7e0000000000,
+                            .bytes = BEHIND_BYTES,
+                            .copy_kind = WEIR_COPY_HTOD,
+                            .src_device = WEIR_DEVICE_NONE,
+                            .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4});
+}
+
+static void wait_behind(uint64_t us, uint64_t ns)
+{
+  call_behind(us, ns,
+              (trace_event){.kind = WEIR_EV_SYNC,
+                            .api = synth_api("cudaStreamSynchronize"),
+                            .sync_type = WEIR_SYNC_STREAM});
+}
+
+/* A page-locked copy of 40 us whose call takes 1 us, which is waited for alone; then rounds of such a copy, a kernel, a wait
+ * that long. `change`: of the trace, or NULL. Rules "one" and "two" find the copies of the rounds, by these keys. */
+static void judge_behind(wr_findings *f, uint64_t wait_us, const char *keys, const char *change)
+{
+  const char *one[] = {NULL, NULL};
+  char sql[400];
+  synth_open(synth_dir());
+  copy_behind(10);
+  wait_behind(20, BEHIND_NS - 10000);
+  for (uint64_t i = 1; i <= BEHIND_ROUNDS; i++) {
+    copy_behind(i * 1000);
+    call_behind(i * 1000 + 10, 5000,
+                (trace_event){.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel")});
+    wait_behind(i * 1000 + 20, wait_us * 1000);
+  }
+  synth_close();
+  one[0] = synth_spool();
+  (void)snprintf(folder, sizeof folder, "%s/rules", synth_dir());
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  const char *trace = synth_import("t.db", one);
+  if (change) synth_change(trace, change);
+  (void)snprintf(sql, sizeof sql,
+                 "-- certainty: likely\n%sSELECT e.id AS event, e.duration AS cost_ns, e.bytes"
+                 " FROM event_row e CROSS JOIN template t ON t.id = e.template"
+                 " WHERE t.kind = $COPY AND e.id > 2",
+                 keys);
+  write_rule("one", sql);
+  write_rule("two", sql);
+  wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
+  ck_assert_msg(judge_trace_with(f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_str_eq(f->finding[0].rule->id, "one");
+  ck_assert_uint_eq(f->finding[0].saving_ns, BEHIND_ROUNDS * 1000);
+}
+
+START_TEST(of_an_asynchronous_copy_a_run_gains_the_call_up_to_what_the_device_takes)
+{
+  wr_findings f;
+  judge_behind(&f, 100, "-- behind: copy\n", NULL);
+  ck_assert_uint_eq(f.finding[0].behind_ns, BEHIND_ROUNDS * BEHIND_NS);
+  ck_assert_uint_eq(f.finding[0].added_behind_ns, BEHIND_ROUNDS * BEHIND_NS);
+  ck_assert_str_eq(f.finding[1].rule->id, "two");
+  ck_assert_uint_eq(f.finding[1].behind_ns, BEHIND_ROUNDS * BEHIND_NS);
+  ck_assert_uint_eq(f.finding[1].added_behind_ns, 0);
+  ck_assert_uint_eq(f.sure_saving_ns, BEHIND_ROUNDS * (1000 + BEHIND_NS));
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(a_run_gains_no_more_of_a_copy_than_the_host_waits_for_it)
+{
+  wr_findings f;
+  judge_behind(&f, 15, "-- behind: copy\n", NULL);
+  ck_assert_uint_eq(f.finding[0].behind_ns, BEHIND_ROUNDS * 15000);
+  wr_findings_free(&f);
+}
+END_TEST
+
+START_TEST(what_a_device_takes_is_for_rules_that_ask_in_traces_without_its_times)
+{
+  wr_findings f;
+  judge_behind(&f, 100, "", NULL);
+  ck_assert_uint_eq(f.finding[0].behind_ns, 0);
+  wr_findings_free(&f);
+  synth_clean();
+  judge_behind(
+      &f, 100, "-- behind: copy\n",
+      "INSERT INTO device_work(event, device, kind, start, \"end\") VALUES(1, 0, 1, 1, 2)");
+  ck_assert_uint_eq(f.finding[0].behind_ns, 0);
+  wr_findings_free(&f);
+}
+END_TEST
+
 enum { STORMS = 10, NOT_FOUND = -1 };
 
 /* Ten times so many launches of a kernel, each waited for before the next, then a copy: how sure it is that they are a
@@ -558,6 +663,21 @@ static char *findings_text(const char *trace)
   ck_assert_int_eq(fclose(to), 0);
   return text;
 }
+
+START_TEST(a_report_prints_what_a_run_gains_at_least_with_what_it_gains_at_most)
+{
+  wr_findings f;
+  judge_behind(&f, 100, "-- behind: copy\n", NULL);
+  wr_findings_free(&f);
+  char path[700];
+  (void)snprintf(path, sizeof path, "%s/t.db", synth_dir());
+  char *text = findings_text(path);
+  ck_assert_msg(strstr(text, "saves at least 32.0 µs (32.0 µs to 32.0 µs, ") != NULL, "%s", text);
+  ck_assert_msg(strstr(text, "of the run), up to 1.31 ms (") != NULL, "%s", text);
+  ck_assert_msg(strstr(text, "together up to 1.31 ms to be saved") != NULL, "%s", text);
+  free(text);
+}
+END_TEST
 
 START_TEST(text_has_the_callers_next_to_the_place)
 {
@@ -942,6 +1062,10 @@ int main(void)
   tcase_add_test(t, a_rule_that_does_not_end_is_ended);
   tcase_add_test(t, numbers_that_a_trace_has_no_room_for_give_rules_no_time);
   tcase_add_test(t, a_stop_ends_a_rule);
+  tcase_add_test(t, of_an_asynchronous_copy_a_run_gains_the_call_up_to_what_the_device_takes);
+  tcase_add_test(t, a_run_gains_no_more_of_a_copy_than_the_host_waits_for_it);
+  tcase_add_test(t, what_a_device_takes_is_for_rules_that_ask_in_traces_without_its_times);
+  tcase_add_test(t, a_report_prints_what_a_run_gains_at_least_with_what_it_gains_at_most);
   tcase_add_test(t, advice_names_the_functions_that_the_program_calls);
   tcase_add_test(t, each_rules_advice_has_the_drivers_names);
   suite_add_tcase(s, t);

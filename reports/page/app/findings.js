@@ -34,9 +34,10 @@ function savingText(finding) {
   const parts = [];
   const interval = Number.isFinite(finding.low_ns) && Number.isFinite(finding.high_ns)
     ? `${formatTime(finding.low_ns)} to ${formatTime(finding.high_ns)}, ` : '';
-  if (finding.saving_ns) parts.push(`${formatTime(finding.saving_ns)} (${interval}${formatPercent(finding.saving_ns, runEnd())} of the run)`);
+  const most = finding.at_most_ns ? ` and up to ${formatTime(finding.at_most_ns)}` : '';
+  if (finding.saving_ns) parts.push(`${formatTime(finding.saving_ns)} (${interval}${formatPercent(finding.saving_ns, runEnd())} of the run)${most}`);
   if (finding.saving_bytes) parts.push(formatBytes(finding.saving_bytes));
-  return parts.length ? `saves up to ${parts.join(' and ')}` : 'saves no time by itself';
+  return parts.length ? `saves ${most ? 'at least' : 'up to'} ${parts.join(' and ')}` : 'saves no time by itself';
 }
 
 function factsOf(finding, number) {
