@@ -393,6 +393,21 @@ START_TEST(a_place_that_cannot_be_is_refused_in_a_sentence)
 }
 END_TEST
 
+START_TEST(ranks_have_files_of_their_own)
+{
+  sh_status(0, "for r in 0 1; do RANK=$r WEIR_JOB=j7 $WEIR run --sim -o t%%r.db"
+               " --metrics=textfile:m-%%j-%%r.prom -- $VICTIM call; done");
+  for (int r = 0; r < 2; r++) {
+    char name[32], label[32];
+    (void)snprintf(name, sizeof name, "m-j7-%d.prom", r);
+    (void)snprintf(label, sizeof label, "job=\"j7\",rank=\"%d\"", r);
+    ck_assert_double_gt(metric(file_text(name), "weir_events_total", label), 0);
+  }
+  outcome *o = sh_status(125, "$WEIR run --sim -o r.db --metrics=textfile:m-%%r -- $VICTIM call");
+  ck_assert_ptr_nonnull(strstr(o->err, "%r"));
+}
+END_TEST
+
 START_TEST(a_dead_socket_is_replaced_and_a_live_one_is_not)
 {
   held h = hold_program("--metrics=unix:m", "");
@@ -487,6 +502,7 @@ int main(void)
   tcase_add_test(p, a_page_is_had_by_http_and_nothing_else_is);
   tcase_add_test(p, a_port_answers_who_has_the_token);
   tcase_add_test(p, a_place_that_cannot_be_is_refused_in_a_sentence);
+  tcase_add_test(p, ranks_have_files_of_their_own);
   tcase_add_test(p, a_dead_socket_is_replaced_and_a_live_one_is_not);
   tcase_add_test(p, another_user_gets_nothing_from_the_socket);
   tcase_add_test(p, clients_that_never_read_do_no_harm);

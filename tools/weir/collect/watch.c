@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/base/dump.h"
+#include "core/base/trace_name.h"
 #include "reports/metrics/page.h"
 #include "tools/weir/base/cmd.h"
 #include "tools/weir/collect/view.h"
@@ -16,18 +17,17 @@
 struct watch {
   collector *collector; /* borrowed */
   char *trace;          /* absolute; owned */
-  const char *job;      /* of the environment; NULL: none */
+  char *job;            /* of the environment; owned; NULL: none */
   metrics *metrics;     /* owned; NULL: there is no page */
   view *view;           /* owned; NULL: no figures are made so far */
 };
 
-static const char *find_job(void)
+/* New; NULL: there is none. */
+static char *find_job(void)
 {
-  static const char *const names[] = {"WEIR_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
-  const char *job = NULL;
-  for (size_t i = 0; i < sizeof names / sizeof *names && !(job && *job); i++)
-    job = getenv(names[i]);
-  return job && *job ? job : NULL;
+  char job[8192];
+  return trace_name_expand(job, sizeof job, "%j", 0) == WEIR_OK && *job ? cmd_format("%s", job)
+                                                                        : NULL;
 }
 
 static uint64_t own_ns(void)
@@ -277,5 +277,6 @@ void watch_free(watch *w)
   metrics_close(w->metrics);
   view_free(w->view);
   free(w->trace);
+  free(w->job);
   free(w);
 }

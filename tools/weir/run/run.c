@@ -459,11 +459,27 @@ static void look_at_program(run *r)
     cmd_message("%s.", weir_error_message());
 }
 
+/* Opens the place of metrics, if there is one; its name may have the placeholders of a trace's.
+ * Returns false after a message. */
+static bool open_metrics(run *r)
+{
+  char where[4096];
+  if (!r->metrics_at.where) return true;
+  if (trace_name_expand(where, sizeof where, r->metrics_at.where, (uint32_t)r->child) != WEIR_OK) {
+    cmd_message("%s.", weir_error_message());
+    return false;
+  }
+  r->metrics_at.where = where;
+  r->metrics = metrics_open(&r->metrics_at);
+  r->metrics_at.where = NULL;
+  return r->metrics != NULL;
+}
+
 static int run_to_the_end(run *r)
 {
   (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (!fork_program(r)) return CMD_RUN_FAILED;
-  char *output = open_trace(r);
+  char *output = open_metrics(r) ? open_trace(r) : NULL;
   if (!output) {
     abandon_child(r);
     (void)rmdir(r->env.spool_dir);
@@ -548,7 +564,6 @@ static int prepare_and_run(const cmd *c, run *r)
   if (r->env.apply && !r->output) return run_unrecorded(r);
   int status = look_at_output(c, r);
   if (status) return status;
-  if (r->metrics_at.where && !(r->metrics = metrics_open(&r->metrics_at))) return CMD_RUN_FAILED;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
   return run_to_the_end(r);
 }
