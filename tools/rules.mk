@@ -156,7 +156,7 @@ BENCH_WEIR := $(addprefix $(O)/bench/,alloc tensor gpu gpu_tensor)
 BENCH_OUTPUT := $(call objs,tools/weir/base/output_file.c tools/weir/base/cmd.c reports/base/follow.c reports/base/escape.c \
                 reports/base/util.c)
 
-$(O)/bench/bench: $(sort $(call objs,$(addprefix tools/bench/,bench.c measure.c sized.c) $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c report.c tensor.c trace.c)) $(BENCH_OUTPUT) $(CORE_TRACE_WRITER_OBJS))
+$(O)/bench/bench: $(sort $(call objs,$(addprefix tools/bench/,bench.c measure.c sized.c) $(addprefix tools/bench/rows_,calls.c findings.c gpu.c memory.c report.c tensor.c trace.c watch.c)) $(BENCH_OUTPUT) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -lm -ldl -lpthread
@@ -178,11 +178,13 @@ bench: ## set the machine up, build, measure the targets; prints a table, writes
 
 # Linked without SQLite: a tally needs none.
 $(O)/bench/tally: $(sort $(call objs,tools/bench/tally.c reports/base/util.c $(wildcard reports/tally/*.c)) $(CORE_TRACE_READER_OBJS))
+$(O)/bench/scrape: $(sort $(call objs,tools/bench/scrape.c core/base/json.c reports/base/util.c $(wildcard reports/tally/*.c reports/metrics/*.c)) $(CORE_TRACE_READER_OBJS))
+$(O)/bench/tally $(O)/bench/scrape:
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -lpthread
 
-bench-build: all $(addprefix $(O)/bench/,bench calls tally) $(BENCH_WEIR) $(O)/tests/findings/waster
+bench-build: all $(addprefix $(O)/bench/,bench calls tally scrape) $(BENCH_WEIR) $(O)/tests/findings/waster
 
 # What findings predict, and what the fixes gain: rows of the bench, kept for the document of findings.
 savings: bench-build ## measure what findings predict against the same work without the waste, and put it into tools/doc/findings.md

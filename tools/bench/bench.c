@@ -10,8 +10,9 @@
 #include "core/base/clock.h"
 #include "tools/weir/base/output_file.h"
 
-static const row *const tables[] = {rows_calls,  rows_trace,  rows_report, rows_findings,
-                                    rows_memory, rows_tensor, rows_gpu,    NULL};
+static const row *const tables[] = {rows_calls,    rows_trace,  rows_report,
+                                    rows_findings, rows_memory, rows_tensor,
+                                    rows_gpu,      rows_watch,  NULL};
 
 /* NULL: there are fewer. */
 static const row *row_at(size_t n)

@@ -48,7 +48,7 @@ struct row {
 
 /* A file each; a row without name ends them. */
 extern const row rows_calls[], rows_trace[], rows_report[], rows_findings[], rows_memory[],
-    rows_tensor[], rows_gpu[];
+    rows_tensor[], rows_gpu[], rows_watch[];
 
 /* build/, absolute: where weir, the preload library and the software device are. */
 extern const char *bench_build;
