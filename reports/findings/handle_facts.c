@@ -117,9 +117,30 @@ weir_status wr_handle_take(wr_handle_facts *f, const wr_common *t, const wr_fact
   return ends ? end_handle(f, t, c, handle) : make_handle(f, t, c, handle);
 }
 
-weir_status wr_handle_facts_end(wr_handle_facts *f)
+/* Code and graphs are as many as a program has of them. */
+static bool is_kept(wr_handle_kind object)
+{
+  return object == WR_HANDLE_STREAM || object == WR_HANDLE_EVENT || object == WR_HANDLE_POOL ||
+         object == WR_HANDLE_CONTEXT;
+}
+
+/* Objects that are there at the end, where one place has made many of them. */
+static weir_status end_live(wr_handle_facts *f)
 {
   weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < f->live_count; i++) {
+    const wr_live_handle *h = &f->live[i];
+    const wr_handle_family *g = &f->family[h->family];
+    if (!h->event || g->live < WR_LEAST_LEFT || !is_kept(g->kind)) continue;
+    st = wr_fact_add(f->tables, WR_FACT_HANDLE_LEFT,
+                     (const int64_t[]){h->event, h->template, (int64_t)h->family, h->ns});
+  }
+  return st;
+}
+
+weir_status wr_handle_facts_end(wr_handle_facts *f)
+{
+  weir_status st = end_live(f);
   for (size_t i = 0; !st && i < f->family_count; i++) {
     const int64_t v[] = {(int64_t)i, f->family[i].kind, (int64_t)f->family[i].again};
     st = wr_fact_add(f->tables, WR_FACT_HANDLE_FAMILY, v);

@@ -8,6 +8,8 @@
 #include "reports/findings/fact_call.h"
 #include "reports/findings/facts.h"
 
+enum { WR_LEAST_LEFT = 64 /* objects of a place that are never ended, at least */ };
+
 typedef struct wr_live_handle { /* an object that was made and has not ended */
   int64_t event, template, ns;
   uint64_t family;

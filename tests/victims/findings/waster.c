@@ -12,8 +12,9 @@
 #include "tests/victims/findings/waster.h"
 
 static const waster *const tables[] = {
-    block_wasters, content_wasters, copy_wasters, device_wasters, kernel_wasters, launch_wasters,
-    link_wasters,  memory_wasters,  pool_wasters, step_wasters,   upload_wasters, wait_wasters};
+    block_wasters,  content_wasters, copy_wasters, device_wasters, habit_wasters,
+    kernel_wasters, launch_wasters,  link_wasters, memory_wasters, pool_wasters,
+    step_wasters,   upload_wasters,  wait_wasters};
 
 char *device_memory(size_t bytes)
 {

@@ -70,8 +70,8 @@ void order_now_and_then(void);
 void chunks_in_streams(void);
 
 extern const waster block_wasters[], content_wasters[], copy_wasters[], device_wasters[],
-    kernel_wasters[], launch_wasters[], link_wasters[], memory_wasters[], pool_wasters[],
-    step_wasters[], upload_wasters[], wait_wasters[];
+    habit_wasters[], kernel_wasters[], launch_wasters[], link_wasters[], memory_wasters[],
+    pool_wasters[], step_wasters[], upload_wasters[], wait_wasters[];
 extern const innocent innocents[];
 extern const repair repairs[];
 

@@ -1,0 +1,18 @@
+/* waste_fixed_habits.c: as waste_fixed.c: of what programs do at each step by habit. */
+#include "tests/victims/findings/fixed.h"
+
+/* An event for each step, or one for all. */
+void handles_left(int fixed, int times)
+{
+  float *p = used_memory(4096);
+  cudaEvent_t e;
+  begin_part();
+  for (int i = 0; i < 8 * times; i++) {
+    if (!fixed || !i) CHECK(cudaEventCreate(&e));
+    CHECK(cudaEventRecord(e, NULL));
+    launch(NULL, p, 64);
+    CHECK(cudaEventSynchronize(e));
+  }
+  end_part();
+  CHECK(cudaFree(p));
+}
