@@ -41,7 +41,8 @@ static const struct innocent {
     {"small-handed-once", "premature-wait", NULL},
     {"used-by-table", "premature-wait, idle-object", NULL},
     {"used-by-texture", "premature-wait", NULL},
-    {"copied-then-read", "hidden-wait, blocking-copy, premature-wait, constant-payload",
+    {"copied-then-read",
+     "hidden-wait, blocking-copy, premature-wait, constant-payload, mapped-memory-again",
      "unused-transfer"}, /* kernels are handed what it was copied from */
     {"idle-below-the-peak", "hidden-wait", NULL},
     {"refused-by-quota", "fragmentation, unused-allocation, dead-write", NULL},
