@@ -16,3 +16,19 @@ void handles_left(int fixed, int times)
   end_part();
   CHECK(cudaFree(p));
 }
+
+/* In each step, or once. */
+void prefetched_in_each_step(int fixed, int times)
+{
+  float *p;
+  const struct cudaMemLocation there = {.type = cudaMemLocationTypeDevice};
+  CHECK(cudaMallocManaged((void **)&p, BYTES, cudaMemAttachGlobal));
+  begin_part();
+  for (int i = 0; i < 4 * times; i++) {
+    if (!fixed || !i) CHECK(cudaMemPrefetchAsync(p, BYTES, there, 0, NULL));
+    launch(NULL, p, 64);
+  }
+  CHECK(cudaDeviceSynchronize());
+  end_part();
+  CHECK(cudaFree(p));
+}

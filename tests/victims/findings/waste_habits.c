@@ -62,8 +62,37 @@ static void mapped_memory_again_twin(void)
   mapped_memory_again_work(0);
 }
 
+/* ---- prefetched-in-each-step ----------------------------------------------------------------------- */
+
+/* Memory that stays on the device is prefetched in each step, or another part of it. */
+static void prefetched_in_each_step_work(int again)
+{
+  enum { PART = 4096 };
+  float *p;
+  const struct cudaMemLocation there = {.type = cudaMemLocationTypeDevice};
+  CHECK(cudaMallocManaged((void **)&p, (size_t)STEPS * PART, cudaMemAttachGlobal));
+  for (int i = 0; i < STEPS; i++) {
+    char *part = (char *)p + (size_t)(again ? 0 : i) * PART;
+    CHECK(cudaMemPrefetchAsync(part, PART, there, 0, NULL)); /* WASTE prefetched-in-each-step */
+    launch(NULL, (float *)(void *)part, 64);
+  }
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(p));
+}
+
+static void prefetched_in_each_step(void)
+{
+  prefetched_in_each_step_work(1);
+}
+
+static void prefetched_in_each_step_twin(void)
+{
+  prefetched_in_each_step_work(0);
+}
+
 const waster habit_wasters[] = {
     {"handles-left", handles_left, handles_left_twin, NULL},
     {"mapped-memory-again", mapped_memory_again, mapped_memory_again_twin, NULL},
+    {"prefetched-in-each-step", prefetched_in_each_step, prefetched_in_each_step_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
