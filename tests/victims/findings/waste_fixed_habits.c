@@ -32,3 +32,22 @@ void prefetched_in_each_step(int fixed, int times)
   end_part();
   CHECK(cudaFree(p));
 }
+
+/* After each step, or after all. */
+void pool_trimmed(int fixed, int times)
+{
+  cudaMemPool_t pool;
+  void *p;
+  uint64_t all = UINT64_MAX;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+  begin_part();
+  for (int i = 0; i < 2 * times; i++) {
+    CHECK(cudaMallocAsync(&p, BYTES, NULL));
+    launch(NULL, p, 64);
+    CHECK(cudaFreeAsync(p, NULL));
+    CHECK(cudaStreamSynchronize(NULL));
+    if (!fixed || i == 2 * times - 1) CHECK(cudaMemPoolTrimTo(pool, 0));
+  }
+  end_part();
+}

@@ -90,9 +90,37 @@ static void prefetched_in_each_step_twin(void)
   prefetched_in_each_step_work(0);
 }
 
+/* ---- pool-trimmed ---------------------------------------------------------------------------------- */
+
+/* At the end of each step, or of each phase of 16. */
+static void pool_trimmed_work(int each)
+{
+  cudaMemPool_t pool;
+  void *p;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  for (int i = 0; i < STEPS; i++) {
+    CHECK(cudaMallocAsync(&p, 1 << 20, NULL));
+    launch(NULL, p, 64);
+    CHECK(cudaFreeAsync(p, NULL));
+    CHECK(cudaStreamSynchronize(NULL));
+    if (each || i % 16 == 0) CHECK(cudaMemPoolTrimTo(pool, 0)); /* WASTE pool-trimmed */
+  }
+}
+
+static void pool_trimmed(void)
+{
+  pool_trimmed_work(1);
+}
+
+static void pool_trimmed_twin(void)
+{
+  pool_trimmed_work(0);
+}
+
 const waster habit_wasters[] = {
     {"handles-left", handles_left, handles_left_twin, NULL},
     {"mapped-memory-again", mapped_memory_again, mapped_memory_again_twin, NULL},
     {"prefetched-in-each-step", prefetched_in_each_step, prefetched_in_each_step_twin, NULL},
+    {"pool-trimmed", pool_trimmed, pool_trimmed_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
