@@ -51,3 +51,16 @@ void pool_trimmed(int fixed, int times)
   }
   end_part();
 }
+
+/* After each job, or after all. */
+void context_made_anew(int fixed, int times)
+{
+  begin_part();
+  for (int i = 0; i < times; i++) {
+    char *p = device_memory(4096);
+    CHECK(cudaMemset(p, i, 4096));
+    CHECK(cudaFree(p));
+    if (!fixed) CHECK(cudaDeviceReset());
+  }
+  end_part();
+}

@@ -117,10 +117,37 @@ static void pool_trimmed_twin(void)
   pool_trimmed_work(0);
 }
 
+/* ---- context-made-anew ----------------------------------------------------------------------------- */
+
+/* The device is reset after each job, or after the last. */
+static void context_made_anew_work(int each)
+{
+  char result[64];
+  for (int i = 0; i < 8; i++) {
+    CHECK(cudaSetDevice(0));
+    char *p = device_memory(4096);
+    CHECK(cudaMemset(p, i, 4096));
+    CHECK(cudaMemcpy(result, p, sizeof result, cudaMemcpyDeviceToHost));
+    CHECK(cudaFree(p));
+    if (each || i == 7) CHECK(cudaDeviceReset()); /* WASTE context-made-anew */
+  }
+}
+
+static void context_made_anew(void)
+{
+  context_made_anew_work(1);
+}
+
+static void context_made_anew_twin(void)
+{
+  context_made_anew_work(0);
+}
+
 const waster habit_wasters[] = {
     {"handles-left", handles_left, handles_left_twin, NULL},
     {"mapped-memory-again", mapped_memory_again, mapped_memory_again_twin, NULL},
     {"prefetched-in-each-step", prefetched_in_each_step, prefetched_in_each_step_twin, NULL},
     {"pool-trimmed", pool_trimmed, pool_trimmed_twin, NULL},
+    {"context-made-anew", context_made_anew, context_made_anew_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
