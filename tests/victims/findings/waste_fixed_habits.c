@@ -64,3 +64,16 @@ void context_made_anew(int fixed, int times)
   }
   end_part();
 }
+
+/* A buffer is registered in each step, though it is. */
+void fails_again(int fixed, int times)
+{
+  char *buffer = pageable_memory(BYTES, 1);
+  CHECK(cudaHostRegister(buffer, BYTES, 0));
+  begin_part();
+  for (int i = 0; !fixed && i < 8 * times; i++)
+    if (cudaHostRegister(buffer, BYTES, 0)) (void)cudaGetLastError();
+  end_part();
+  CHECK(cudaHostUnregister(buffer));
+  free(buffer);
+}

@@ -143,11 +143,42 @@ static void context_made_anew_twin(void)
   context_made_anew_work(0);
 }
 
+/* ---- fails-again ----------------------------------------------------------------------------------- */
+
+/* A buffer that is registered is registered again in each step, or in a few. */
+static void fails_again_work(int each)
+{
+  char *buffer = malloc(1 << 16), *p = device_memory(1 << 16);
+  CHECK(cudaHostRegister(buffer, 1 << 16, 0));
+  for (int i = 0; i < STEPS; i++) {
+    buffer[i] = (char)i;
+    if (each || i % 16 == 0)
+      if (cudaHostRegister(buffer, 1 << 16, 0)) (void)cudaGetLastError(); /* WASTE fails-again */
+    CHECK(cudaMemcpyAsync(p, buffer, 1 << 16, cudaMemcpyHostToDevice, NULL));
+    launch(NULL, (float *)(void *)p, 64);
+    CHECK(cudaStreamSynchronize(NULL));
+  }
+  CHECK(cudaHostUnregister(buffer));
+  CHECK(cudaFree(p));
+  free(buffer);
+}
+
+static void fails_again(void)
+{
+  fails_again_work(1);
+}
+
+static void fails_again_twin(void)
+{
+  fails_again_work(0);
+}
+
 const waster habit_wasters[] = {
     {"handles-left", handles_left, handles_left_twin, NULL},
     {"mapped-memory-again", mapped_memory_again, mapped_memory_again_twin, NULL},
     {"prefetched-in-each-step", prefetched_in_each_step, prefetched_in_each_step_twin, NULL},
     {"pool-trimmed", pool_trimmed, pool_trimmed_twin, NULL},
     {"context-made-anew", context_made_anew, context_made_anew_twin, NULL},
+    {"fails-again", fails_again, fails_again_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
