@@ -81,6 +81,7 @@ static const struct expected {
     {"array_for_a_scalar", 20, BY_TIME},
     {"results_each_step", 40, BY_TIME},
     {"resized_allocation", 20, 19},
+    {"recorded_for_nothing", 12, 12 * 8},
     {"fails_again", 12, 12 * 8},
     {"context_made_anew", 12, 11},
     {"pool_trimmed", 12, 12 * 2 - 1},

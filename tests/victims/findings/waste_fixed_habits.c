@@ -77,3 +77,19 @@ void fails_again(int fixed, int times)
   CHECK(cudaHostUnregister(buffer));
   free(buffer);
 }
+
+/* With events around each launch, or without. */
+void recorded_for_nothing(int fixed, int times)
+{
+  float *p = used_memory(4096);
+  cudaEvent_t e;
+  CHECK(cudaEventCreate(&e));
+  begin_part();
+  for (int i = 0; i < 8 * times; i++) {
+    launch(NULL, p, 64);
+    if (!fixed) CHECK(cudaEventRecord(e, NULL));
+  }
+  end_part();
+  CHECK(cudaEventDestroy(e));
+  CHECK(cudaFree(p));
+}

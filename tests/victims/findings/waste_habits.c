@@ -173,6 +173,37 @@ static void fails_again_twin(void)
   fails_again_work(0);
 }
 
+/* ---- recorded-for-nothing -------------------------------------------------------------------------- */
+
+/* An event is recorded after each launch, and never used, or another stream waits for it. */
+static void recorded_for_nothing_work(int unused)
+{
+  float *p = (float *)(void *)device_memory(4096);
+  cudaStream_t other;
+  cudaEvent_t e;
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  CHECK(cudaEventCreate(&e));
+  for (int i = 0; i < STEPS; i++) {
+    launch(NULL, p, 64);
+    CHECK(cudaEventRecord(e, NULL)); /* WASTE recorded-for-nothing */
+    if (!unused && i == STEPS / 2) CHECK(cudaStreamWaitEvent(other, e, 0));
+  }
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaEventDestroy(e));
+  CHECK(cudaStreamDestroy(other));
+  CHECK(cudaFree(p));
+}
+
+static void recorded_for_nothing(void)
+{
+  recorded_for_nothing_work(1);
+}
+
+static void recorded_for_nothing_twin(void)
+{
+  recorded_for_nothing_work(0);
+}
+
 const waster habit_wasters[] = {
     {"handles-left", handles_left, handles_left_twin, NULL},
     {"mapped-memory-again", mapped_memory_again, mapped_memory_again_twin, NULL},
@@ -180,5 +211,6 @@ const waster habit_wasters[] = {
     {"pool-trimmed", pool_trimmed, pool_trimmed_twin, NULL},
     {"context-made-anew", context_made_anew, context_made_anew_twin, NULL},
     {"fails-again", fails_again, fails_again_twin, NULL},
+    {"recorded-for-nothing", recorded_for_nothing, recorded_for_nothing_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
