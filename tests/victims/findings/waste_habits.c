@@ -1,4 +1,6 @@
 /* waste_habits.c: what programs do at each step by habit, and need not. */
+#include <pthread.h>
+#include <unistd.h>
 #include "tests/victims/findings/waster.h"
 
 enum { STEPS = 120 };
@@ -204,6 +206,52 @@ static void recorded_for_nothing_twin(void)
   recorded_for_nothing_work(0);
 }
 
+/* ---- waits-for-other-threads ----------------------------------------------------------------------- */
+
+/* What takes a stream's time, and none of the host's. */
+static void take_time(void *unused)
+{
+  (void)unused;
+  (void)usleep(500);
+}
+
+/* A worker's stream: the default one, or its own. */
+static void *work_in_stream(void *own)
+{
+  cudaStream_t s = NULL;
+  float *p = (float *)(void *)device_memory(4096);
+  if (*(int *)own) CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (int i = 0; i < STEPS; i++) {
+    launch(s, p, 64);
+    CHECK(cudaLaunchHostFunc(s, take_time, NULL));
+    CHECK(cudaStreamSynchronize(s)); /* WASTE waits-for-other-threads */
+  }
+  if (s) CHECK(cudaStreamDestroy(s));
+  CHECK(cudaFree(p));
+  return NULL;
+}
+
+/* Two workers by themselves, in one stream or in two. */
+static void waits_for_other_threads_work(int shared)
+{
+  int own = !shared;
+  pthread_t worker[2];
+  for (int i = 0; i < 2; i++)
+    if (pthread_create(&worker[i], NULL, work_in_stream, &own)) exit(1);
+  for (int i = 0; i < 2; i++)
+    (void)pthread_join(worker[i], NULL);
+}
+
+static void waits_for_other_threads(void)
+{
+  waits_for_other_threads_work(1);
+}
+
+static void waits_for_other_threads_twin(void)
+{
+  waits_for_other_threads_work(0);
+}
+
 const waster habit_wasters[] = {
     {"handles-left", handles_left, handles_left_twin, NULL},
     {"mapped-memory-again", mapped_memory_again, mapped_memory_again_twin, NULL},
@@ -212,5 +260,6 @@ const waster habit_wasters[] = {
     {"context-made-anew", context_made_anew, context_made_anew_twin, NULL},
     {"fails-again", fails_again, fails_again_twin, NULL},
     {"recorded-for-nothing", recorded_for_nothing, recorded_for_nothing_twin, NULL},
+    {"waits-for-other-threads", waits_for_other_threads, waits_for_other_threads_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
