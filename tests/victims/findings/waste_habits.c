@@ -252,6 +252,37 @@ static void waits_for_other_threads_twin(void)
   waits_for_other_threads_work(0);
 }
 
+/* ---- pinned-not-copied ----------------------------------------------------------------------------- */
+
+/* A ring of which one slot is used, or all. */
+static void pinned_not_copied_work(int one)
+{
+  enum { SLOTS = 3, SLOT = 1 << 20 };
+  char *ring[SLOTS], *p = device_memory(SLOT);
+  for (int k = 0; k < SLOTS; k++)
+    CHECK(cudaMallocHost((void **)&ring[k], SLOT)); /* WASTE pinned-not-copied */
+  for (int i = 0; i < STEPS; i++) {
+    char *slot = ring[one ? 0 : i % SLOTS];
+    slot[i] = (char)i;
+    CHECK(cudaMemcpyAsync(p, slot, SLOT, cudaMemcpyHostToDevice, NULL));
+    launch(NULL, (float *)(void *)p, 64);
+    CHECK(cudaStreamSynchronize(NULL));
+  }
+  for (int k = 0; k < SLOTS; k++)
+    CHECK(cudaFreeHost(ring[k]));
+  CHECK(cudaFree(p));
+}
+
+static void pinned_not_copied(void)
+{
+  pinned_not_copied_work(1);
+}
+
+static void pinned_not_copied_twin(void)
+{
+  pinned_not_copied_work(0);
+}
+
 const waster habit_wasters[] = {
     {"handles-left", handles_left, handles_left_twin, NULL},
     {"mapped-memory-again", mapped_memory_again, mapped_memory_again_twin, NULL},
@@ -261,5 +292,6 @@ const waster habit_wasters[] = {
     {"fails-again", fails_again, fails_again_twin, NULL},
     {"recorded-for-nothing", recorded_for_nothing, recorded_for_nothing_twin, NULL},
     {"waits-for-other-threads", waits_for_other_threads, waits_for_other_threads_twin, NULL},
+    {"pinned-not-copied", pinned_not_copied, pinned_not_copied_twin, NULL},
     {NULL, NULL, NULL, NULL},
 };
