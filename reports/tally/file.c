@@ -14,7 +14,7 @@
 #include "reports/tally/private.h"
 
 #define STATE_MAGIC   "WEIRTLY\1"
-#define STATE_VERSION 3u
+#define STATE_VERSION 4u
 #define STATE_MOST    (UINT64_C(1) << 32) /* bytes of a state */
 
 enum { MOST_OPEN = 4096 /* ranges of a thread */ };

@@ -48,13 +48,13 @@ static void describe(wr_tally_total *x, const trace_event *e, uint64_t stack)
                         .src_device = launch ? WEIR_DEVICE_NONE : e->src_device};
 }
 
-/* The stack's key is a hash already. */
+/* The stack's key is a hash already, or a small number, which must not change the others' bits. */
 uint64_t wr_total_key(const wr_tally_total *x)
 {
   uint64_t what = (uint64_t)x->api << 48 | (uint64_t)x->status << 32 | (uint64_t)x->kind << 24 |
                   (uint64_t)x->flags << 16 | (uint64_t)x->detail << 8 | x->mem;
   uint64_t where = (uint64_t)x->device << 8 | x->src_device;
-  return wr_key(hash_mix(what, x->stack ^ where * UINT64_C(0x9fb21c651e98df25)));
+  return wr_key(hash_mix(what, (x->stack + (where << 40)) * UINT64_C(0x9fb21c651e98df25)));
 }
 
 static bool add_to_total(wr_tally *t, const trace_event *e, uint64_t stack)
