@@ -237,7 +237,7 @@ static weir_status deliver_totals(wr_replay *r)
                                    .mem = x->mem,
                                    .device = x->device,
                                    .src_device = x->src_device};
-    if (x->count) st = r->v->total(r->v->records.context, &total);
+    if (x->count || x->bytes || x->ticks) st = r->v->total(r->v->records.context, &total);
   }
   return st;
 }

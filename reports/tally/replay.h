@@ -19,7 +19,8 @@
 #include <stdint.h>
 #include "core/trace/spool.h"
 
-/* Calls that have all this in common, and no record. */
+/* Calls that have all this in common, and no record. One of forgotten stacks may have bytes and
+ * ticks of calls that others count, and then no count. */
 typedef struct wr_replay_total {
   uint64_t count, bytes, ticks;
   uint64_t longest;       /* ticks; of those with a record, too */

@@ -162,32 +162,41 @@ static void subtract(uint64_t *from, uint64_t what)
   *from -= what < *from ? what : *from;
 }
 
-/* The total that a call is in; where that of its stack went, the one that has it now. */
-static wr_tally_total *total_of(const wr_tally *t, const wr_call *c)
+/* What one of two has not the other has. */
+static void subtract_of_both(uint64_t *one, uint64_t *other, uint64_t what)
 {
-  wr_tally_total x = {.stack = c->stack,
-                      .api = c->api,
-                      .kind = c->kind,
-                      .flags = c->flags & WR_TOTAL_FLAGS,
-                      .detail = c->detail,
-                      .mem = c->mem,
-                      .device = c->device,
-                      .src_device = c->src_device};
-  wr_tally_total *total = wr_table_find(&t->s.total, wr_total_key(&x));
-  if (total && total->count) return total;
-  x.stack = WR_STACK_FORGOTTEN;
+  const uint64_t here = what < *one ? what : *one;
+  *one -= here;
+  if (other) subtract(other, what - here);
+}
+
+static wr_tally_total *find_total(const wr_tally *t, const wr_call *c, uint64_t stack)
+{
+  const wr_tally_total x = {.stack = stack,
+                            .api = c->api,
+                            .kind = c->kind,
+                            .flags = c->flags & WR_TOTAL_FLAGS,
+                            .detail = c->detail,
+                            .mem = c->mem,
+                            .device = c->device,
+                            .src_device = c->src_device};
   return wr_table_find(&t->s.total, wr_total_key(&x));
 }
 
+/* A call is in the total of its stack, or in that of all whose stacks went, where its own went, too;
+ * which of both it is in cannot be seen. */
 static void take_out_of_totals(const wr_replay *r)
 {
   for (uint32_t i = 0; i < r->count; i++) {
-    const wr_early *e = &r->early[i];
-    wr_tally_total *total = e->range_fact ? NULL : total_of(r->t, &e->call);
-    if (!total) continue;
-    subtract(&total->count, 1);
-    subtract(&total->bytes, e->call.bytes);
-    subtract(&total->ticks, e->call.ticks);
+    const wr_call *c = &r->early[i].call;
+    if (r->early[i].range_fact) continue;
+    wr_tally_total *own = find_total(r->t, c, c->stack),
+                   *rest = find_total(r->t, c, WR_STACK_FORGOTTEN);
+    if (!own) own = rest, rest = NULL;
+    if (!own) continue;
+    subtract_of_both(&own->count, rest ? &rest->count : NULL, 1);
+    subtract_of_both(&own->bytes, rest ? &rest->bytes : NULL, c->bytes);
+    subtract_of_both(&own->ticks, rest ? &rest->ticks : NULL, c->ticks);
   }
 }
 
