@@ -139,11 +139,35 @@ static weir_status find_clock(wr_search *x)
   return s;
 }
 
+/* Of a window of a run the time is the window's. It is all of the run where nothing came before it
+ * and each process has ended in it. */
+static weir_status find_window(wr_search *x)
+{
+  int64_t length = 0, part = 0;
+  weir_status s = wr_db_number(
+      x->db,
+      "SELECT max((SELECT value FROM meta WHERE key = 'window_end_ns') - value, 1) FROM meta"
+      " WHERE key = 'window_start_ns'",
+      &length);
+  if (s || length <= 0) return s;
+  s = wr_db_number(
+      x->db,
+      wr_db_has_table(x->db, WR_BEFORE_WINDOW)
+          ? "SELECT EXISTS(SELECT 1 FROM before_window) OR EXISTS(SELECT 1 FROM process"
+            " WHERE ifnull(end_reason, 'unknown') = 'unknown')"
+          : "SELECT 0",
+      &part);
+  x->part = part != 0;
+  if (part && (uint64_t)length < x->f->duration_ns) x->f->duration_ns = (uint64_t)length;
+  return s;
+}
+
 static weir_status find_limits(wr_search *x)
 {
   int64_t n = 0;
   weir_status s = wr_db_number(x->db, "SELECT value FROM meta WHERE key = 'duration_ns'", &n);
   x->f->duration_ns = n > 0 ? (uint64_t)n : 1;
+  if (!s) s = find_window(x);
   if (!s) s = find_load(x);
   if (!s) s = find_clock(x);
   if (!s)

@@ -21,7 +21,8 @@
  *   -- holds: bytes                     its bytes are memory held; else they are bytes moved or set
  *   -- names: kernels                   a finding has the kernels that its operations launch, wait for,
  *                                       or have in their graphs (kernel_names.h)
- *   -- needs: wait_detail               tables without which it cannot judge
+ *   -- needs: wait_detail               tables without which it cannot judge; whole_run: that the
+ *                                       trace is no window of the run
  *   -- partial: judged                 it finds nothing wrong where calls other than allocations and frees were left
  *                                       out of the trace (weir run --dormant); else it does not judge such a trace
  *   -- rows: storm                      tables, facts too, of which one without rows leaves nothing to
@@ -44,6 +45,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/status.h"
+
+#define WR_RULE_WHOLE_RUN "whole_run" /* in `needs` */
 
 typedef enum wr_certainty { WR_CERTAIN, WR_LIKELY, WR_POSSIBLE } wr_certainty;
 typedef enum wr_severity { WR_HIGH, WR_MEDIUM, WR_LOW } wr_severity;

@@ -225,7 +225,7 @@ static const char *lacking(wr_search *x, const wr_rule *rule, char name[64])
     size_t n = strcspn(at, " ");
     (void)snprintf(name, 64, "%.*s", (int)(n < 63 ? n : 63), at);
     at += n + strspn(at + n, " ");
-    bool has = wr_db_has_table(x->db, name);
+    bool has = wr_db_has_table(x->db, name) || !strcmp(name, WR_RULE_WHOLE_RUN);
     if (!has && !sqlite3_table_column_metadata(x->db->handle, "temp", name, NULL, NULL, NULL, NULL,
                                                NULL, NULL))
       has = true;
@@ -317,6 +317,8 @@ weir_status wr_search_run_rule(wr_search *x, const wr_rule *rule)
   char name[64], why[128];
   if (x->partial && !rule->partial) return not_judged(x, rule, WR_NEEDS_ALL_CALLS);
   const char *table = lacking(x, rule, name);
+  if (x->part && rule->needs && strstr(rule->needs, WR_RULE_WHOLE_RUN))
+    return not_judged(x, rule, "it needs the whole run, and the trace is a window of it");
   if (!table && !x->hashed && rule->needs && strstr(rule->needs, "copy_hash"))
     return not_judged(x, rule, "no copy was hashed (weir run --hash)");
   if (!table && !x->timed && rule->needs && strstr(rule->needs, "device_"))

@@ -132,6 +132,7 @@ typedef struct wr_findings_pass {
   char *untimed;      /* owned; NULL, or why it has none though they were asked for */
   bool partial;       /* calls of some process were left out of the trace */
   bool ranges;        /* event_range has rows */
+  bool part;          /* the trace is a window of the run, and not all of it */
   int64_t began;      /* CLOCK_REALTIME, ns */
   int64_t clock_more; /* ns, as a rule's SQL has it: see judge.h */
   bool only_cuda;     /* no call of the engine's is in the trace */

@@ -861,13 +861,32 @@ static weir_status take_meta(void *context, sqlite3_stmt *q)
   if (!strcmp(key, "finished")) m->finished = sqlite3_column_int(q, 1) == 1;
   if (!strcmp(key, "duration_ns")) m->duration_ns = sqlite3_column_int64(q, 1);
   if (!strcmp(key, "start_realtime_ns")) m->start_realtime_ns = sqlite3_column_int64(q, 1);
-  char **text = !strcmp(key, "command")        ? &m->command
-                : !strcmp(key, "weir_version") ? &m->version
-                : !strcmp(key, "no_gpu")       ? &m->no_gpu
-                                               : NULL;
+  if (!strcmp(key, "window_start_ns")) m->window_start_ns = sqlite3_column_int64(q, 1);
+  if (!strcmp(key, "window_end_ns")) m->window_end_ns = sqlite3_column_int64(q, 1);
+  char **text = !strcmp(key, "command")         ? &m->command
+                : !strcmp(key, "weir_version")  ? &m->version
+                : !strcmp(key, "no_gpu")        ? &m->no_gpu
+                : !strcmp(key, "window_reason") ? &m->window_reason
+                                                : NULL;
   if (!text || *text) return WEIR_OK;
   *text = wr_db_text(q, 1);
   return *text ? WEIR_OK : wr_db_out_of_memory(l->db);
+}
+
+/* Times that no trace of a run has are of none. */
+static weir_status load_meta(load *l)
+{
+  wr_model *m = l->m;
+  int64_t before = 0;
+  m->window_start_ns = m->window_end_ns = -1;
+  weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
+  m->is_window = m->window_start_ns >= 0 && m->window_end_ns >= 0;
+  if (!m->is_window) m->window_start_ns = m->window_end_ns = -1;
+  if (s || !wr_db_has_table(l->db, WR_BEFORE_WINDOW)) return s;
+  s = wr_db_number(l->db, "SELECT CAST(min(total(count), 9e18) AS INTEGER) FROM before_window",
+                   &before);
+  m->before_calls = before > 0 ? (uint64_t)before : 0;
+  return s;
 }
 
 static weir_status take_process(void *context, sqlite3_stmt *q)
@@ -1171,7 +1190,7 @@ static void list_split(load *l)
 
 static weir_status load_all(load *l, int top, const wr_listener others[], size_t count)
 {
-  weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
+  weir_status s = load_meta(l);
   if (!s) s = wr_firsts_open(&l->firsts, l->db);
   if (!s) s = load_events(l, others, count);
   if (!s) s = load_graphs(l);
@@ -1311,5 +1330,6 @@ void wr_model_free(wr_model *m)
   free(m->command);
   free(m->version);
   free(m->no_gpu);
+  free(m->window_reason);
   *m = (wr_model){0};
 }

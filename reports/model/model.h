@@ -226,6 +226,10 @@ typedef struct wr_model {
   char *no_gpu;                   /* owned; why none was reached, NULL: one was, or nobody knows */
   bool finished;
   int64_t duration_ns, start_realtime_ns;
+  bool is_window;                         /* of a run, as a recorder leaves it: */
+  int64_t window_start_ns, window_end_ns; /* -1: it is none */
+  char *window_reason;                    /* owned; NULL: not known */
+  uint64_t before_calls;                  /* calls before it that are no events */
   wr_totals total;
   wr_device *devices; /* [256] */
   wr_api_row *apis;

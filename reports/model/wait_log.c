@@ -524,6 +524,14 @@ static weir_status take_incomplete(void *context, sqlite3_stmt *q)
              : weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
 }
 
+static weir_status take_cut(void *context, sqlite3_stmt *q)
+{
+  wr_wait_pass *w = context;
+  return wr_queues_cut(w->queues, sqlite3_column_int64(q, 0))
+             ? WEIR_OK
+             : weir_fail(WEIR_ENOMEM, "judging waits: out of host memory");
+}
+
 /* What the device did in it is seen in the sweep; of a wait of which nothing is known, and of one
  * that took no time, all is said here. */
 static weir_status divide_wait(wr_wait_pass *w, const wr_wait_verdict *v)
@@ -687,6 +695,8 @@ static weir_status begin_pass(wr_wait_pass *w, bool divide)
   weir_status s = divide ? wr_device_log_open(&w->device, w->db, beside) : WEIR_OK;
   if (!s && w->device.any) wr_queues_watch(w->queues, &w->watch);
   if (!s) s = wr_incomplete_processes(w->db, take_incomplete, w);
+  if (!s && wr_db_has_table(w->db, WR_BEFORE_WINDOW))
+    s = wr_db_each(w->db, "SELECT DISTINCT process FROM main.before_window", take_cut, w);
   if (!s) s = wr_graphs_inside(w->db, &w->inside);
   if (!s) s = store_templates(w);
   if (!s) s = wr_schema_waits(w->db, w->temporary);

@@ -105,6 +105,7 @@ typedef struct open_call {
 
 typedef struct process {
   bool incomplete, events_unseen;
+  bool cut;            /* its first calls are not there */
   uint32_t peer_queue; /* of the last WR_ACT_PEER_WORK, from 1 */
   uint64_t peer_number;
 } process;

@@ -399,6 +399,13 @@ uint8_t wr_queues_device(const wr_queues *m, uint32_t queue)
   return m->queues[queue]->home->device;
 }
 
+bool wr_queues_cut(wr_queues *m, int64_t row)
+{
+  process *p = wr_queues_find_process(m, row);
+  if (p) p->cut = true;
+  return p != NULL;
+}
+
 bool wr_queues_incomplete(wr_queues *m, int64_t process)
 {
   return give_up_queues(m, process);

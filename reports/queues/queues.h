@@ -125,6 +125,10 @@ void wr_queues_watch(wr_queues *m, const wr_queue_watch *watch);
 /* Ordinal of the device that a queue is of; 255 not known. */
 uint8_t wr_queues_device(const wr_queues *m, uint32_t queue);
 
+/* Its calls before some time are missing: a wait for what no call before it was for may have been
+ * for work of those. Returns false: out of memory. */
+bool wr_queues_cut(wr_queues *m, int64_t process);
+
 /* Calls of that process are missing: none of its waits is judged. Before its first call. */
 bool wr_queues_incomplete(wr_queues *m, int64_t process);
 

@@ -65,6 +65,8 @@ static inline weir_status end_verdict(wr_queues *m, const wr_queue_call *c, int6
 {
   wr_wait_row *v = &m->judged.row;
   if (!v->pending) v->other = done_by;
+  if (!v->pending && !done_by && calling_process(m)->cut)
+    v->known = false; /* the first of its work */
   bool wide = c->act == WR_ACT_SYNC_CONTEXT && v->streams == 1;
   v->narrower = wide ? WR_NARROWER_STREAM : WR_NARROWER_NONE;
   m->judged.call = c;

@@ -26,6 +26,11 @@ static void add_run(const wr_build *b, const wr_model *m)
                 WR_COLUMN_NUMBER, 0),
       TIME_OF(wr_model, duration_ns, "duration_ns", "time"),
       TEXT_OF(wr_model, no_gpu, "no_gpu", "no GPU"),
+      WR_RECORD(wr_model, window_start_ns, KNOWN, "window_start_ns", "window from",
+                WR_COLUMN_MOMENT, 0),
+      WR_RECORD(wr_model, window_end_ns, KNOWN, "window_end_ns", "window to", WR_COLUMN_MOMENT, 0),
+      TEXT_OF(wr_model, window_reason, "window_reason", "window asked for by"),
+      COUNT_OF(wr_model, before_calls, "before_calls", "calls before the window"),
       TEXT_OF(wr_model, coverage.unknown_name, "unknown_function", "first unknown function")};
   wr_named_table *t = WR_RECORDS(b->t, "run", "Run", columns);
   wr_table_look(t, WR_OBJECT);

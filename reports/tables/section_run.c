@@ -16,6 +16,18 @@ static void time_text(const wr_model *m, char out[32])
   (void)strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
 }
 
+static void add_window(wr_named_table *t, const wr_model *m)
+{
+  const uint64_t from = (uint64_t)m->window_start_ns;
+  const uint64_t end = m->window_end_ns > m->window_start_ns ? (uint64_t)m->window_end_ns : from;
+  wr_table_before(t, true,
+                  "This trace is a window of the run, from %s to %s after its begin (%s). Of what "
+                  "came before it has what is still live; %s %s in totals alone (before_window).",
+                  DURATION(from), DURATION(end),
+                  m->window_reason ? m->window_reason : "for a reason that is not known",
+                  COUNTED(m->before_calls, "call"), m->before_calls == 1 ? "is" : "are");
+}
+
 static void add_run_facts(const wr_sections *s)
 {
   const wr_model *m = s->m;
@@ -33,6 +45,7 @@ static void add_run_facts(const wr_sections *s)
     wr_table_before(t, true,
                     "This trace is unfinished: its collector is still running, or was killed. The "
                     "numbers cover what it had written.");
+  if (m->is_window) add_window(t, m);
   if (m->no_gpu)
     wr_table_before(t, true, "No GPU was found; `weir run --sim -- PROGRAM` needs none (%s).",
                     m->no_gpu);

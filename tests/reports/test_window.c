@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "reports/model/resolve.h"
 #include "reports/tally/private.h"
 #include "tests/reports/random_program.h"
 #include "tests/reports/recorder.h"
@@ -170,7 +171,8 @@ static void expect_events(const beside *b)
                 " ifnull(device, 255) AS device, ifnull(src_device, 255) AS src_device, copy, mem,"
                 " src_mem, ifnull((SELECT frames FROM dstacks s WHERE s.id = x.stack), '') AS"
                 " frames, count, bytes, ns FROM d.before_window x");
-  ck_assert_int_eq(number_of(b, "SELECT count(*) FROM before WHERE count <= 0"), 0);
+  ck_assert_int_eq(
+      number_of(b, "SELECT count(*) FROM before WHERE count < 0 OR bytes < 0 OR ns < 0"), 0);
   run_sql_of(b, "CREATE TABLE both AS SELECT " OF_A_TOTAL ", 1 AS count, bytes, \"end\" - start"
                 " AS ns FROM devents UNION ALL SELECT * FROM before");
   expect_no_rows(b, "window and before, of the whole alone",
@@ -229,13 +231,20 @@ static void expect_graphs(const beside *b)
               " GROUP BY l.event");
 }
 
-static void expect_window(const char *whole, const char *window)
+enum { WITHOUT_STACKS = 1, SEVERAL_PROCESSES = 2 };
+
+/* `how`: what the window cannot have, or `memory` has of all processes together. */
+static void expect_window(const char *whole, const char *window, int how)
 {
   beside b = put_beside(whole, window);
+  if (how & WITHOUT_STACKS)
+    run_sql_of(&b, "UPDATE devents SET frames = '', text = ''; UPDATE wevents SET frames = '',"
+                   " text = ''; UPDATE dblocks SET frames = ''; UPDATE wblocks SET frames = '';"
+                   "UPDATE dstacks SET frames = ''; UPDATE wstacks SET frames = ''");
   expect_events(&b);
   expect_blocks(&b);
-  expect_memory(&b);
-  expect_ranges(&b);
+  if (!(how & SEVERAL_PROCESSES)) expect_memory(&b);
+  if (!(how & WITHOUT_STACKS)) expect_ranges(&b);
   expect_graphs(&b);
   sqlite3_close(b.db);
 }
@@ -257,7 +266,7 @@ START_TEST(a_window_is_the_whole_trace_cut)
     random_step(p);
   synth_close();
   const char *one[] = {synth_spool(), NULL};
-  expect_window(whole_trace(one, "whole.db"), window_trace(one));
+  expect_window(whole_trace(one, "whole.db"), window_trace(one), 0);
 }
 END_TEST
 
@@ -440,6 +449,413 @@ START_TEST(a_second_window_goes_into_a_trace_of_its_own)
 }
 END_TEST
 
+/* ---- cut where a recorder cuts --------------------------------------------------------------- */
+
+/* The oldest records go into the tally while the program writes on: threads are cut at different
+ * times, and what one has behind that of another waits. */
+START_TEST(a_window_that_a_recorder_leaves_is_the_whole_trace_cut)
+{
+  const wr_tally_window window = {.bytes = (uint64_t)(_i % 4) << 17};
+  random_program *p = new_program(20 + _i);
+  spool_reader *r;
+  wr_tally *t;
+  synth_open(synth_dir());
+  ck_assert_int_eq(spool_reader_open(&r, synth_spool(), false), WEIR_OK);
+  ck_assert_int_eq(wr_tally_open(&t, r, synth_spool(), NULL), WEIR_OK);
+  for (int i = 0; i < 4 * STEPS; i++) {
+    random_step(p);
+    if (i % (STEPS / 2) != STEPS / 4) continue;
+    ck_assert_int_eq(wr_tally_take_oldest(t, &window, NULL), WEIR_OK);
+    ck_assert_int_eq(wr_tally_commit(t), WEIR_OK);
+  }
+  wr_tally_close(t);
+  spool_reader_close(r);
+  synth_close();
+  const char *one[] = {synth_spool(), NULL};
+  expect_window(whole_trace(one, "whole.db"), window_trace(one), 0);
+}
+END_TEST
+
+/* What is beyond the bounds of a tally went: sums are the program's all the same. */
+START_TEST(a_window_of_a_tally_that_forgot_has_the_sums)
+{
+  const wr_tally_options small = {.most_totals = 40, .most_names = 10, .most_modules = 2};
+  random_program *p = new_program(30 + _i);
+  synth_open(synth_dir());
+  for (int i = 0; i < 10; i++) {
+    spool_reader *r;
+    wr_tally *t;
+    for (int k = 0; k < 600; k++)
+      random_step(p);
+    ck_assert_int_eq(spool_reader_open(&r, synth_spool(), false), WEIR_OK);
+    ck_assert_int_eq(wr_tally_open(&t, r, synth_spool(), &small), WEIR_OK);
+    ck_assert_int_eq(wr_tally_drain(t, false), WEIR_OK);
+    ck_assert_int_eq(wr_tally_commit(t), WEIR_OK);
+    wr_tally_close(t);
+    spool_reader_close(r);
+  }
+  for (int k = 0; k < 600; k++)
+    random_step(p);
+  synth_close();
+  const char *one[] = {synth_spool(), NULL};
+  const char *window = window_trace(one);
+  ck_assert_int_gt(synth_number(window, "SELECT count(*) FROM before_window WHERE stack = 0"), 0);
+  expect_window(whole_trace(one, "whole.db"), window, WITHOUT_STACKS);
+}
+END_TEST
+
+/* ---- two processes --------------------------------------------------------------------------- */
+
+/* A forked child has a spool of its own, and a tally; both are one trace. */
+START_TEST(windows_of_two_processes_are_one_trace)
+{
+  static char first[PATH_MAX], second[PATH_MAX];
+  int status;
+  random_program *p = new_program(50);
+  synth_open(synth_dir());
+  for (int i = 0; i < STEPS; i++) {
+    if (i == STEPS / 2) recorder_tally(synth_spool(), false);
+    random_step(p);
+  }
+  synth_close();
+  (void)snprintf(first, sizeof first, "%s", synth_spool());
+  const pid_t pid = fork();
+  if (!pid) {
+    p = new_program(51);
+    spool_after_fork();
+    synth_open(synth_dir());
+    for (int i = 0; i < STEPS; i++) {
+      if (i == STEPS / 3) recorder_tally(synth_spool(), false);
+      random_step(p);
+    }
+    synth_close();
+    _exit(0);
+  }
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0);
+  (void)snprintf(second, sizeof second, "%.*s/%d-0.spool", (int)(strrchr(first, '/') - first),
+                 first, (int)pid);
+  if (access(second, R_OK))
+    (void)snprintf(second, sizeof second, "%.*s/%d-1.spool", (int)(strrchr(first, '/') - first),
+                   first, (int)pid);
+  const char *both[] = {first, second, NULL};
+  expect_window(whole_trace(both, "whole.db"), window_trace(both), SEVERAL_PROCESSES);
+}
+END_TEST
+
+/* ---- what records stand for ------------------------------------------------------------------ */
+
+static void put_names(void)
+{
+  const uint64_t frames[] = {0x401010, WEIR_PYTHON_FRAME_FIRST + 1, 0x402020};
+  const struct {
+    python_frame_info info;
+    char text[7];
+  } python = {{.line = 12, .function_bytes = 4, .file_bytes = 3}, "stepa.p"};
+  const struct {
+    range_name name;
+    char text[9];
+  } range = {{.category = 3, .color = 7, .domain_bytes = 3, .text_bytes = 6}, "domepochs"};
+  synth_stamp(4096, 77);
+  ck_assert(synth_module(0, 0x401000, 0x401000, 0x403000, "/bin/train", "\1\2", 2));
+  synth_stamp(0, 0);
+  ck_assert(synth_extended(0, WEIR_EV_PYTHON_FRAME, frames[1], 0, &python,
+                           sizeof python.info + sizeof python.text));
+  ck_assert(synth_stack(0, 1, frames, 3));
+  ck_assert(synth_extended(0, WEIR_EV_NAME, 0x900, WEIR_NAME_KERNEL, "sgemm", 5));
+  ck_assert(synth_extended(0, WEIR_EV_NAME, 3, WEIR_NAME_CATEGORY, "dom\0phase", 9));
+  ck_assert(synth_extended(0, WEIR_EV_THREAD, 0, 0, "loader", 6));
+  ck_assert(
+      synth_extended(0, WEIR_EV_RANGE_NAME, 5, 0, &range, sizeof range.name + sizeof range.text));
+}
+
+static void put_range(uint64_t at, int fact, uint64_t number, uint64_t name)
+{
+  ck_assert(synth_event(0, at, 0,
+                        (trace_event){.kind = WEIR_EV_RANGE,
+                                      .range_fact = (uint8_t)fact,
+                                      .a = name,
+                                      .bytes = number,
+                                      .stream = 2}));
+}
+
+static void put_alloc(uint64_t at, uint64_t pointer, uint64_t bytes)
+{
+  ck_assert(synth_event(0, at, 10,
+                        (trace_event){.kind = WEIR_EV_ALLOC,
+                                      .api = synth_api("cudaMallocPitch"),
+                                      .flags = WEIR_EVF_RUNTIME | WEIR_EVF_CACHED,
+                                      .a = pointer,
+                                      .b = 512,
+                                      .bytes = bytes,
+                                      .stream = 9,
+                                      .mem = WEIR_MEM_DEVICE,
+                                      .src_device = WEIR_DEVICE_NONE,
+                                      .reason = WEIR_WHY_IN_USE,
+                                      .stack = 1 | 2u << 24}));
+}
+
+static void put_pool(uint64_t at, uint64_t reserved)
+{
+  ck_assert(synth_event(0, at, 0,
+                        (trace_event){.kind = WEIR_EV_CACHE,
+                                      .cache_fact = WEIR_CACHE_POOL,
+                                      .a = 0x70,
+                                      .b = 1,
+                                      .bytes = reserved,
+                                      .stream = 4096,
+                                      .src_device = WEIR_DEVICE_NONE}));
+}
+
+/* Before the window all that it refers to, some of it over by then. */
+static void put_past(void)
+{
+  const graph_node_info nodes[] = {{.node = 1, .type = 10, .a = 0xa000, .bytes = 64, .mem = 3},
+                                   {.node = 2, .type = 10, .a = 0xb000, .bytes = 32, .mem = 3}};
+  put_names();
+  put_range(50, WEIR_RANGE_START, 1001, 5);
+  put_range(60, WEIR_RANGE_PUSH, 1, 5);
+  put_alloc(100, 0x1000, 640);
+  put_alloc(120, 0x2000, 64);
+  synth_free(0, 140, 5, 0x2000);
+  put_pool(150, 1000);
+  put_pool(155, 2000);
+  ck_assert(synth_graph(0, 160, 5, nodes, 2));
+  ck_assert(synth_event(0, 170, 5,
+                        (trace_event){.kind = WEIR_EV_CALL,
+                                      .api = synth_api("cuGraphLaunch"),
+                                      .src_device = WEIR_DEVICE_NONE,
+                                      .a = 5}));
+  synth_free(0, 190, 5, 0xb000);
+  synth_sync(0, 300, 10, WEIR_SYNC_CONTEXT);
+  synth_sync(1, 310, 10, WEIR_SYNC_CONTEXT);
+}
+
+static void put_present(void)
+{
+  put_alloc(400, 0x3000, 128);
+  ck_assert(synth_event(0, 420, 5,
+                        (trace_event){.kind = WEIR_EV_LAUNCH,
+                                      .api = synth_api("cuLaunchKernel"),
+                                      .a = 0x900,
+                                      .src_device = WEIR_DEVICE_NONE,
+                                      .stack = 1}));
+  put_range(430, WEIR_RANGE_POP, 1, 0);
+  put_range(440, WEIR_RANGE_END, 1001, 0);
+  synth_free(0, 450, 5, 0xa000);
+}
+
+static void expect_text(const char *trace, const char *sql, const char *text)
+{
+  char *query = sqlite3_mprintf("SELECT (%s) = '%q'", sql, text);
+  ck_assert_msg(synth_number(trace, query) == 1, "%s is not %s", sql, text);
+  sqlite3_free(query);
+}
+
+START_TEST(a_window_knows_what_its_records_refer_to)
+{
+  synth_open(synth_dir());
+  put_past();
+  recorder_tally(synth_spool(), false);
+  put_present();
+  synth_close();
+  const char *one[] = {synth_spool(), NULL};
+  const char *d = window_trace(one);
+  expect_window(whole_trace(one, "whole.db"), d, 0);
+  expect_text(d, "SELECT kernel FROM launch", "sgemm");
+  expect_text(d, "SELECT group_concat(function || ' ' || file || ' ' || line) FROM python_frame",
+              "step a.p 12");
+  expect_text(d, "SELECT name FROM thread WHERE serial = 1", "loader");
+  expect_text(d, "SELECT text || domain || category_name FROM range WHERE kind = 'push_pop'",
+              "epochsdomphase");
+  expect_text(d, "SELECT start_ns || ' ' || end_ns FROM range WHERE kind = 'start_end'", "50 440");
+  expect_text(d, "SELECT path || bytes || mtime || build_id FROM module WHERE base = 4198400",
+              "/bin/train4096770102");
+  expect_text(d,
+              "SELECT group_concat(m.path) FROM stack_frame f JOIN frame x ON x.id = f.frame JOIN"
+              " module m ON m.id = x.module WHERE f.stack = 1",
+              "/bin/train,/bin/train");
+  expect_text(d,
+              "SELECT pitch_bytes || ' ' || from_cache || ' ' || reason || ' ' || stream FROM"
+              " allocation WHERE start_ns = 100",
+              "512 1 in_use 9");
+  expect_text(d,
+              "SELECT group_concat(reserved_bytes || ' ' || release_threshold_bytes) FROM"
+              " pool_sample",
+              "2000 4096");
+  expect_text(d,
+              "SELECT n.text FROM event_range r JOIN range_row o ON o.id = r.range JOIN range_name"
+              " n ON n.id = o.name JOIN event_row e ON e.id = r.event WHERE e.start = 100",
+              "epochs");
+  /* the block of the graph that was freed before is none, the other was until the end */
+  expect_text(d,
+              "SELECT group_concat(pointer || ' ' || bytes || ' ' || \"end\") FROM block WHERE"
+              " how = 1",
+              "40960 64 450");
+}
+END_TEST
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static char *print_report(const char *name, const char *trace)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *f = open_memstream(&text, &bytes);
+  const report_settings o = {.format = WEIR_REPORT_JSON, .width = 100};
+  ck_assert_ptr_nonnull(f);
+  ck_assert_msg(report_tables(f, name, trace, &o) == WEIR_OK, "%s", weir_error_message());
+  (void)fclose(f);
+  return text;
+}
+
+static json_t *report_of(const char *name, const char *trace)
+{
+  char *text = print_report(name, trace);
+  json_t *report = json_loads(text, 0, NULL);
+  ck_assert_ptr_nonnull(report);
+  free(text);
+  return report;
+}
+
+/* Blocks from several places, then an allocation that fails. */
+static void run_out_of_memory(bool cut)
+{
+  for (uint32_t i = 1; i <= 5; i++) {
+    const uint64_t frames[] = {0x401000 + i * 16};
+    ck_assert(synth_stack(0, i, frames, 1));
+  }
+  for (uint64_t i = 0; i < 200; i++) {
+    ck_assert(synth_event(0, 100 + i * 20, 10,
+                          (trace_event){.kind = WEIR_EV_ALLOC,
+                                        .api = synth_api("cudaMalloc"),
+                                        .flags = WEIR_EVF_RUNTIME,
+                                        .a = 0x10000 + i * 0x1000,
+                                        .bytes = 64 + i,
+                                        .mem = WEIR_MEM_DEVICE,
+                                        .src_device = WEIR_DEVICE_NONE,
+                                        .stack = 1 + (uint32_t)(i % 5)}));
+    synth_copy(0, 111 + i * 20, 1, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
+               WEIR_MEM_PINNED, 0);
+    if (i % 3 == 0) synth_free(0, 112 + i * 20, 3, 0x10000 + i * 0x1000);
+    if (cut && i == 150) recorder_tally(synth_spool(), false);
+  }
+  ck_assert(synth_event(0, 6000, 10,
+                        (trace_event){.kind = WEIR_EV_ALLOC,
+                                      .api = synth_api("cudaMalloc"),
+                                      .flags = WEIR_EVF_RUNTIME,
+                                      .status = 2,
+                                      .bytes = 1 << 20,
+                                      .mem = WEIR_MEM_DEVICE,
+                                      .src_device = WEIR_DEVICE_NONE,
+                                      .stack = 2}));
+}
+
+START_TEST(who_had_the_memory_is_in_a_window_as_in_the_whole_trace)
+{
+  synth_open(synth_dir());
+  run_out_of_memory(true);
+  synth_close();
+  const char *one[] = {synth_spool(), NULL};
+  json_t *window = report_of("oom", window_trace(one)),
+         *whole = report_of("oom", whole_trace(one, "w.db"));
+  json_t *a = json_object_get(window, "owners"), *b = json_object_get(whole, "owners");
+  ck_assert_uint_eq(json_array_size(a), json_array_size(b));
+  ck_assert_uint_ge(json_array_size(a), 1);
+  ck_assert(json_equal(a, b));
+  ck_assert(json_equal(json_object_get(window, "device_memory"),
+                       json_object_get(whole, "device_memory")));
+  ck_assert(json_equal(json_object_get(window, "request"), json_object_get(whole, "request")));
+  json_decref(window);
+  json_decref(whole);
+}
+END_TEST
+
+static bool is_unjudged(const json_t *report, const char *rule)
+{
+  const json_t *list = json_object_get(report, "unjudged");
+  bool there = false;
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const char *id = json_string_value(json_object_get(json_array_get(list, i), "id"));
+    there = there || (id && !strcmp(id, rule));
+  }
+  return there;
+}
+
+START_TEST(a_report_of_a_window_says_so_and_judges_what_it_can)
+{
+  char note[128];
+  synth_open(synth_dir());
+  run_out_of_memory(true);
+  synth_close();
+  (void)snprintf(note, sizeof note, "reason out of memory\nend_ns %llu\n",
+                 (unsigned long long)spool_current()->clock_first.mono_ns + 7000);
+  write_note(note);
+  const char *one[] = {synth_spool(), NULL};
+  const char *window = window_trace(one);
+  char *text = synth_text(window, 100);
+  ck_assert_msg(strstr(text, "window of the run") && strstr(text, "out of memory"), "%s", text);
+  free(text);
+  json_t *report = report_of("summary", window),
+         *whole = report_of("summary", whole_trace(one, "w.db"));
+  const json_t *run = json_object_get(report, "run");
+  ck_assert_int_eq(json_integer_value(json_object_get(run, "window_start_ns")), 3112);
+  ck_assert_int_eq(json_integer_value(json_object_get(run, "window_end_ns")), 7000);
+  ck_assert_int_gt(json_integer_value(json_object_get(run, "before_calls")), 150);
+  ck_assert(json_is_null(json_object_get(json_object_get(whole, "run"), "window_start_ns")));
+  json_decref(report);
+  json_decref(whole);
+  report = report_of("findings", window);
+  whole = report_of("findings", whole_trace(one, "w.db"));
+  ck_assert(is_unjudged(report, "unused-allocation") && is_unjudged(report, "leak"));
+  ck_assert(!is_unjudged(report, "repeated-allocation") && !is_unjudged(report, "dead-write"));
+  ck_assert(!is_unjudged(whole, "unused-allocation") && !is_unjudged(whole, "leak"));
+  json_decref(report);
+  json_decref(whole);
+}
+END_TEST
+
+/* The first wait of a window may be for work that was called before it. */
+static void put_in_context(uint64_t at, trace_event e, const char *api)
+{
+  e.api = synth_api(api);
+  e.flags |= WEIR_EVF_RUNTIME;
+  e.src_device = WEIR_DEVICE_NONE;
+  e.stream = 7;
+  e.stack = 1u << 24;
+  ck_assert(synth_event(0, at, 50, e));
+}
+
+START_TEST(the_first_wait_of_a_window_is_not_taken_for_redundant)
+{
+  synth_open(synth_dir());
+  const trace_event wait = {.kind = WEIR_EV_SYNC, .sync_type = WEIR_SYNC_STREAM};
+  put_in_context(10, (trace_event){.kind = WEIR_EV_STREAM, .a = 1}, "cudaStreamCreate");
+  put_in_context(100, (trace_event){.kind = WEIR_EV_LAUNCH, .a = 5}, "cudaLaunchKernel");
+  recorder_tally(synth_spool(), false);
+  put_in_context(200, wait, "cudaStreamSynchronize");
+  put_in_context(260, (trace_event){.kind = WEIR_EV_LAUNCH, .a = 5}, "cudaLaunchKernel");
+  put_in_context(320, wait, "cudaStreamSynchronize");
+  put_in_context(400, wait, "cudaStreamSynchronize");
+  synth_close();
+  const char *one[] = {synth_spool(), NULL};
+  const char *traces[] = {window_trace(one), whole_trace(one, "w.db")};
+  for (int i = 0; i < 2; i++) {
+    resolve_counts n;
+    const resolve_settings o = {0};
+    ck_assert_int_eq(resolve_trace(traces[i], &o, &n), WEIR_OK);
+  }
+  const char *pending = "SELECT ifnull(pending, -1) FROM wait_detail w JOIN event_row e USING(id)"
+                        " WHERE e.start = 200";
+  ck_assert_int_eq(synth_number(traces[0], pending), -1);
+  ck_assert_int_eq(synth_number(traces[1], pending), 1);
+  const char *second = "SELECT ifnull(pending, -1) FROM wait_detail w JOIN event_row e USING(id)"
+                       " WHERE e.start = 400";
+  ck_assert_int_eq(synth_number(traces[0], second), 0);
+  ck_assert_int_eq(synth_number(traces[1], second), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/window");
@@ -447,6 +863,13 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_loop_test(t, a_window_is_the_whole_trace_cut, 0, 3 * CUTS);
+  tcase_add_loop_test(t, a_window_that_a_recorder_leaves_is_the_whole_trace_cut, 0, 8);
+  tcase_add_loop_test(t, a_window_of_a_tally_that_forgot_has_the_sums, 0, 2);
+  tcase_add_test(t, windows_of_two_processes_are_one_trace);
+  tcase_add_test(t, a_window_knows_what_its_records_refer_to);
+  tcase_add_test(t, who_had_the_memory_is_in_a_window_as_in_the_whole_trace);
+  tcase_add_test(t, a_report_of_a_window_says_so_and_judges_what_it_can);
+  tcase_add_test(t, the_first_wait_of_a_window_is_not_taken_for_redundant);
   tcase_add_test(t, what_is_no_tally_of_the_spool_is_refused);
   tcase_add_test(t, a_note_gives_reason_and_end_or_is_refused);
   tcase_add_loop_test(t, a_tally_that_was_made_up_does_no_harm, 0, 2);

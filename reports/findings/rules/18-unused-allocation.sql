@@ -3,6 +3,7 @@
 -- title: Device memory that nothing can have used
 -- severity: medium
 -- certainty: certain
+-- needs: whole_run
 -- mostly: 100
 -- threshold: min_bytes 4096 bytes
 -- holds: bytes

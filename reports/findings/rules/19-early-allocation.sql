@@ -3,6 +3,7 @@
 -- title: Memory taken long before its first use, while other memory was still to be freed
 -- severity: low
 -- certainty: likely
+-- needs: whole_run
 -- holds: bytes
 -- fix: Allocate it after the frees that come before its first use: the peak is lower by as much.
 -- judge: early-allocation

@@ -3,6 +3,7 @@
 -- title: Memory freed only after other memory was taken, though its last use was before
 -- severity: low
 -- certainty: likely
+-- needs: whole_run
 -- holds: bytes
 -- fix: Free it before the allocation that follows its last use: the peak is lower by as much.
 -- judge: late-free

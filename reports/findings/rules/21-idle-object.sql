@@ -3,6 +3,7 @@
 -- title: Memory that is held, and not used, for much of the run
 -- severity: medium
 -- certainty: possible
+-- needs: whole_run
 -- holds: bytes
 -- threshold: min_bytes 262144 bytes
 -- threshold: percent 10 percent of the device's peak

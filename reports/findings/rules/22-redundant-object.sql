@@ -3,6 +3,7 @@
 -- title: Two blocks of one size, of which one is used only when the other is no more
 -- severity: low
 -- certainty: certain
+-- needs: whole_run
 -- holds: bytes
 -- threshold: min_bytes 1048576 bytes
 -- threshold: percent 5 percent of the device's peak

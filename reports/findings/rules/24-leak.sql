@@ -3,6 +3,7 @@
 -- title: Device memory that is never freed
 -- severity: medium
 -- certainty: possible
+-- needs: whole_run
 -- threshold: min_blocks 5 blocks
 -- threshold: min_epochs 5 eighths of the run
 -- holds: bytes

@@ -3,6 +3,7 @@
 -- title: One process of several alike copies far more than the others
 -- severity: medium
 -- certainty: likely
+-- needs: whole_run
 -- threshold: percent 20 percent
 -- calls: t.kind = $COPY AND t.copy IN ($H2D, $D2H) AND EXISTS (SELECT 1 FROM process LIMIT 1 OFFSET 1)
 -- fix: Divide the data evenly: the others wait for this one.

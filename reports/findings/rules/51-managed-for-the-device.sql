@@ -3,6 +3,7 @@
 -- title: Managed memory that only copies fill or read
 -- severity: low
 -- certainty: possible
+-- needs: whole_run
 -- holds: bytes
 -- threshold: most 64 blocks
 -- calls: t.kind = $ALLOC AND t.mem = $MANAGED

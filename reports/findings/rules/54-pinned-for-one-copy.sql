@@ -7,7 +7,7 @@
 -- threshold: slowest 1 byte a ns, at which memory is pinned; what takes longer has begun a context, or waited
 -- threshold: pageable 4 bytes a ns, of a copy of memory that is not pinned
 -- threshold: pinned 12 bytes a ns, of a copy of memory that is; what takes longer has waited for a processor
--- needs: wait_detail
+-- needs: whole_run wait_detail
 -- rows: copied_once
 -- calls: t.kind = $ALLOC AND t.mem = $PINNED
 -- fix: Use malloc() for what is copied once, or copy it by parts through a small pinned buffer that is kept.
