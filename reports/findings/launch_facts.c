@@ -564,7 +564,7 @@ static weir_status drop_block(const state *x, launch_process *p, const wr_event 
   if (!b || b->at != e->a) return WEIR_OK;
   weir_status st = e->t->kind == WEIR_EV_FREE ? see_unused(x, p, b, e->id) : WEIR_OK;
   if (!st) st = end_twins(x, p, b, true);
-  memmove(&p->block[after - 1], &p->block[after], (p->blocks - after) * sizeof(*p->block));
+  memmove(&p->block[after - 1], &p->block[after], (p->blocks - after) * sizeof(void *));
   p->blocks--;
   p->changes++;
   free(b);
@@ -577,7 +577,7 @@ static weir_status add_block(const state *x, launch_process *p, const wr_event *
   if (st || !e->bytes) return st;
   p->off |= p->blocks >= MOST_LIVE;
   held_block *b = malloc(sizeof(*b));
-  if (!b || !wr_grow(&p->block, &p->block_capacity, p->blocks + 1, sizeof(*p->block))) {
+  if (!b || !wr_grow(&p->block, &p->block_capacity, p->blocks + 1, sizeof(void *))) {
     free(b);
     return launch_memory(x);
   }
@@ -590,7 +590,7 @@ static weir_status add_block(const state *x, launch_process *p, const wr_event *
   b->content = hash_mix(UNWRITTEN, (uint64_t)e->id);
   b->pure = UNWRITTEN, b->foreign = p->steps;
   size_t at = block_after(p, e->a);
-  memmove(&p->block[at + 1], &p->block[at], (p->blocks++ - at) * sizeof(*p->block));
+  memmove(&p->block[at + 1], &p->block[at], (p->blocks++ - at) * sizeof(void *));
   p->block[at] = b;
   p->changes++;
   return st;

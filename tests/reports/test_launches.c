@@ -166,8 +166,8 @@ static const char *make_run(const char *once, const char *often, bool varies)
   name_kernel(TABLE, "_Z5tablePKPfPfi");
   write_sets();
   if (varies) write_varying();
-  for (char b = 'a'; b < 'a' + BLOCKS; b++)
-    synth_alloc(0, now += 100, 50, address_of(b), BYTES, 0, WEIR_MEM_DEVICE);
+  for (int b = 0; b < BLOCKS; b++)
+    synth_alloc(0, now += 100, 50, address_of((char)('a' + b)), BYTES, 0, WEIR_MEM_DEVICE);
   make_calls(once);
   for (int i = 0; i < TIMES; i++)
     make_calls(often);
