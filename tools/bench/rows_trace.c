@@ -135,6 +135,12 @@ enum { TALLY_TURNS = 5 };
 
 /* A tally of a spool and its import, by turns: the quotient of their processor times. The resident
  * memory is that of the tally. */
+static bool forget_tally(const char *folder)
+{
+  return bench_run(NULL, NULL, NULL,
+                   (const char *[]){"sh", "-c", "rm -f \"$0\"/*.tally", folder, NULL});
+}
+
 static bool tally_once(const char *folder, double *tally, double *import_, long *kib)
 {
   const char *trace = bench_text("%s/tally.db", bench_scratch);
@@ -152,7 +158,7 @@ static bool tally_once(const char *folder, double *tally, double *import_, long 
   double events;
   if (!bench_run(&events, NULL, kib, tallies) || events < SIZED_EVENTS) return false;
   *tally = bench_cpu_seconds;
-  if (!bench_run(NULL, NULL, NULL, imports)) return false;
+  if (!forget_tally(folder) || !bench_run(NULL, NULL, NULL, imports)) return false;
   *import_ = bench_cpu_seconds;
   (void)unlink(trace);
   return true;
@@ -178,6 +184,55 @@ static void measure_tally(measured *m, const row *r)
   m->without = bench_median(imports, TALLY_TURNS);
   (void)snprintf(m->note, sizeof m->note,
                  "processor seconds of import, of the tally; %ld KiB resident", kib);
+}
+
+/* A recorder that keeps half of a spool leaves a window, which is imported; by turns with the import
+ * of the whole spool: the quotient of their processor times an event that is in the spool. */
+static bool dump_once(const char *folder, double *dump, double *import_)
+{
+  const char *trace = bench_text("%s/dump.db", bench_scratch);
+  const char *const tallies[] = {"sh",
+                                 "-c",
+                                 "exec \"$0\" -k 33554432 \"$1\"/*.spool",
+                                 bench_text("%s/bench/tally", bench_build),
+                                 folder,
+                                 NULL};
+  const char *const imports[] = {bench_text("%s/bin/weir", bench_build),
+                                 "import",
+                                 "--force",
+                                 "--figures=later",
+                                 folder,
+                                 "-o",
+                                 trace,
+                                 NULL};
+  double before = 0;
+  bool good = bench_run(&before, NULL, NULL, tallies) && before > SIZED_EVENTS / 4 &&
+              before < SIZED_EVENTS && bench_run(NULL, NULL, NULL, imports);
+  *dump = bench_cpu_seconds / (SIZED_EVENTS - before) * 1e6;
+  good = good && forget_tally(folder) && bench_run(NULL, NULL, NULL, imports);
+  *import_ = bench_cpu_seconds / SIZED_EVENTS * 1e6;
+  (void)unlink(trace);
+  return good;
+}
+
+static void measure_dump(measured *m, const row *r)
+{
+  const char *folder = bench_text("%s/dumped", bench_scratch);
+  double dump[TALLY_TURNS], imports[TALLY_TURNS], ratio[TALLY_TURNS];
+  m->failed = !sized_spools(folder, 1, strcmp(r->args[0], "half") ? MIX_STEPS : MIX_HALF);
+  for (int i = 0; i < TALLY_TURNS && !m->failed; i++) {
+    m->failed = !dump_once(folder, &dump[i], &imports[i]);
+    if (!m->failed) ratio[i] = dump[i] / imports[i];
+  }
+  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
+  if (m->failed) {
+    bench_give_up(m, "the spool could not be written, cut or imported");
+    return;
+  }
+  m->value = bench_median(ratio, TALLY_TURNS);
+  m->with = bench_median(dump, TALLY_TURNS);
+  m->without = bench_median(imports, TALLY_TURNS);
+  (void)snprintf(m->note, sizeof m->note, "processor seconds of import, of a dump, of 1 M events");
 }
 
 /* ---- by size --------------------------------------------------------------------------------- */
@@ -232,6 +287,10 @@ const row rows_trace[] = {
             "steps"),
     AT_MOST("tally-half", "tally / import, 8 threads, half memory", "ratio", 0.10, measure_tally,
             NULL, "half"),
+    AT_MOST("dump", "dump of 1 M events / import of 1 M", "ratio", 1.5, measure_dump, NULL,
+            "steps"),
+    AT_MOST("dump-half", "dump / import, 8 threads, half memory", "ratio", 1.5, measure_dump, NULL,
+            "half"),
     SIZED("import", "import", "import", 1.5),
     SIZED("export-perfetto", "perfetto", "timeline", 30),
     SIZED("export-pprof", "pprof", "profile", 10),

@@ -3,6 +3,7 @@
 -- title: Events, streams or contexts made throughout the run, and never destroyed
 -- severity: medium
 -- certainty: likely
+-- needs: whole_run
 -- threshold: min_left 64 objects of one place
 -- threshold: min_epochs 5 eighths of the run, in which some were made
 -- rows: handle_left

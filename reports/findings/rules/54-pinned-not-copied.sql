@@ -3,6 +3,7 @@
 -- title: Page-locked memory that nothing copies
 -- severity: low
 -- certainty: possible
+-- needs: whole_run
 -- holds: bytes
 -- threshold: min_bytes 1048576 bytes
 -- threshold: most 64 blocks
