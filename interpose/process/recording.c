@@ -5,6 +5,7 @@
 
 #include "core/base/fork.h"
 #include "core/trace/held.h"
+#include "interpose/process/mode.h"
 #include "interpose/process/part.h"
 
 _Atomic bool recording_left_out;
@@ -52,6 +53,7 @@ void recording_change(thread_state *t, uint32_t word)
   if (is == t->recording) return; /* a damaged file's */
   int saved = errno;
   t->recording = is;
+  t->passes = is == WEIR_RECORD_MEMORY && process_mode_now() == WEIR_OBSERVE;
   if (t->writer.epoch == spool_fork_epoch()) held_commit(&t->writer);
   t->questioned = t->paused = 0;
   recording_count(t);

@@ -18,6 +18,7 @@ typedef struct thread_state {
   uint32_t depth;        /* hooked calls this thread is inside of; 0: the next owns its event.
                             CALL_LEFT_OUT: of one that is not recorded (recording.h) */
   uint32_t epoch;        /* of the process: a fork makes everything below stale */
+  uint32_t passes;       /* 1: calls that need not be recorded go straight to the original */
   uint32_t recording;    /* spool_recording, as it was when the thread looked last */
   uint32_t passed;       /* calls left out that are in no count so far */
   spool_writer writer;   /* its pen */

@@ -49,9 +49,11 @@ WEIR_INLINE bool call_enter_from(hook_call *c, uint16_t api, unsigned flags, int
 WEIR_INLINE bool call_passes(const hook_call *c)
 {
   thread_state *t = &thread_self;
-  if (__builtin_expect(t->recording == WEIR_RECORD_ALL, 1)) return false;
-  if (t->depth || t->epoch != atomic_load_explicit(&process_epoch, memory_order_relaxed) ||
-      t->recording != recording_word() || process_mode_now() != WEIR_OBSERVE)
+  if (__builtin_expect(!t->passes, 1)) return false;
+  if (__builtin_expect(t->depth ||
+                           t->epoch != atomic_load_explicit(&process_epoch, memory_order_relaxed) ||
+                           recording_word() != WEIR_RECORD_MEMORY,
+                       0))
     return false;
   t->depth = CALL_LEFT_OUT;
   t->outermost = (uintptr_t)c;
