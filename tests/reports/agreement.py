@@ -348,6 +348,7 @@ def waits_resolved(report):
 
 COVERAGE = {
     'events_without_stack': 'SELECT count(*) FROM event WHERE stack IS NULL AND api > 0',
+    'unrecorded_calls': 'SELECT sum(unrecorded_calls) FROM process', 'unrecorded_spans': 'SELECT sum(unrecorded_spans) FROM process',
     'nested_calls': 'SELECT sum(nested_calls) FROM process', 'deep_ranges': 'SELECT sum(deep_ranges) FROM process',
     'dropped_events': 'SELECT sum(dropped) FROM process', 'dropped_names_and_stacks': 'SELECT sum(dropped_extended) FROM process',
     'damaged_chunks': 'SELECT sum(damaged_chunks) FROM process', 'torn_records': 'SELECT sum(torn) FROM process',
