@@ -59,6 +59,7 @@
   X(SHORT_RUN, short_run, false, event, last, template, moves, ns, bytes)                                         \
   X(MIXED_STORM, mixed_storm, false, event, last, template, launches, span, waited, launch_ns, threads)            \
   X(HANDLE_LEFT, handle_left, false, event, template, family, made_ns)                                            \
+  X(RESULT_COPY, result_copy, false, event, gap, template, duration)                                              \
   X(CODE_LOADED, code_loaded, false, event, template, duration)                                                  \
   X(REPEATED_LAUNCH, repeated_launch, false, event, earlier, family, others, template, duration)                           \
   X(HELD_TWICE, held_twice, false, alloc, twin, template, bytes)                                                   \

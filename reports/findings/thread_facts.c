@@ -287,6 +287,22 @@ static weir_status follow_wait(wr_thread_facts *f, wr_thread_state *h, const wr_
              t->id, c->duration, (int64_t)c->bytes);
 }
 
+/* A copy to the host that waits, after which the host is by itself for a while before it queues more. */
+static weir_status see_result(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                              const wr_fact_call *c)
+{
+  weir_status s = WEIR_OK;
+  const wr_held_call x = h->result;
+  int64_t gap = c->time - h->result_end;
+  h->result.event = 0;
+  if (x.event && t->in_thread & QUEUES && gap >= SMALL_GAP_NS)
+    s = ADD(f, RESULT_COPY, x.event, gap, x.template, x.duration);
+  if (!(t->in_thread & COPY_WAITS) || t->copy != WEIR_COPY_DTOH) return s;
+  h->result = held_call(t, c);
+  h->result_end = c->time + c->duration;
+  return s;
+}
+
 /* A wait, and what the host calls after it. */
 static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                              const wr_fact_call *c, bool shared)
@@ -372,6 +388,7 @@ weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_comm
   if (!s && in & ALONE) s = see_run(f, h, t, c);
   if (!s && in & GAPS) s = see_gaps(f, h, t, c);
   if (in & FREE_WAITS) h->followed = true;
+  if (!s && in & ORDERS) s = see_result(f, h, t, c);
   return !s && in & ORDERS ? see_order(f, h, t, c, shared) : s;
 }
 

@@ -69,6 +69,9 @@ typedef struct wr_thread_state {
   size_t small_count;                 /* of `small` */
   wr_held_call small[WR_LEAST_SMALL]; /* until there are as many */
   wr_run run;
+  wr_held_call
+      result; /* the last call that queues or waits was a copy to the host that waits; event 0: it was not */
+  int64_t result_end;
   wr_gap_row gap_row[WR_GAP_FACTS];
 } wr_thread_state;
 
@@ -93,7 +96,7 @@ static inline bool wr_thread_pass(wr_thread_state *h, const wr_common *t, const 
 {
   if (t->in_thread == WR_THREAD_ENDS_GAP) return !h->gap_row[WR_GAP_BLOCKING_COPY].open;
   if (t->in_thread != WR_THREAD_LAUNCHES) return !t->in_thread;
-  if (t->kind != WEIR_EV_LAUNCH || (h->wait && !h->followed)) return false;
+  if (t->kind != WEIR_EV_LAUNCH || (h->wait && !h->followed) || h->result.event) return false;
   h->any = h->copied = false;
   h->run.what = 0;
   h->queued_end = c->time + c->duration;

@@ -342,14 +342,32 @@ static void take_results(int in_turn)
   CHECK(cudaFree(p));
 }
 
+/* The same by copies that wait: the host works after each, or before it, while the device does. */
+static void fetch_results(int in_turn)
+{
+  static char host[RESULT];
+  char *p = device_memory((size_t)2 * RESULT);
+  set_link("d2h:3G,d2d:3G");
+  for (int i = 0; i < TURNS; i++) {
+    launch(NULL, (float *)(void *)p, 64);
+    CHECK(cudaMemcpyAsync(p + RESULT, p, RESULT, cudaMemcpyDeviceToDevice, NULL));
+    if (!in_turn) (void)usleep(RESULT_US);
+    CHECK(cudaMemcpy(host, p, RESULT, cudaMemcpyDeviceToHost)); /* WASTE host-and-device-in-turn */
+    if (in_turn) (void)usleep(RESULT_US);
+  }
+  CHECK(cudaFree(p));
+}
+
 static void host_and_device_in_turn(void)
 {
   take_results(1);
+  fetch_results(1);
 }
 
 static void host_and_device_in_turn_twin(void)
 {
   take_results(0);
+  fetch_results(0);
 }
 
 /* ---- streams-in-turn -------------------------------------------------------------------------- */
