@@ -1,7 +1,7 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options explain trace export output stats python inlines compare run install public deps lost users schedules nvml dormant)
-TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control live watch)
+TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control live watch sample)
 TOOLS_TESTS     += $(O)/tests/tools/test_figures
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,scrape agreement bundle called check_ci schedules_all)
 TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
@@ -17,7 +17,7 @@ $(O)/tests/tools/test_users: $(CORE_TRACE_WRITER_OBJS)
 # The command's parts alone, on folders and sockets of the test's.
 WEIR_PARTS := $(OBJ)/tests/tools/weir_main.o \
               $(sort $(filter-out $(OBJ)/tools/weir/main.o,$(TOOLS_OBJS)) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
-$(O)/tests/tools/test_control $(O)/tests/tools/test_live: $(WEIR_PARTS)
+$(addprefix $(O)/tests/tools/test_,control live sample): $(WEIR_PARTS)
 $(O)/tests/tools/test_live: $(OBJ)/tests/reports/synth.o $(CORE_TRACE_WRITER_OBJS)
 
 # The sampler alone, on the stand-in for NVML.
