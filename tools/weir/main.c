@@ -115,7 +115,9 @@ const cmd weir_commands[] = {
      "Make a trace from spools that were left without a collector",
      "SPOOL is a spool file, or a folder of them. All of them go into one trace. A trace of the "
      "same\n"
-     "run that is there is added to: what it lacks of each spool, and nothing twice.",
+     "run that is there is added to: what it lacks of each spool, and nothing twice.\n"
+     "What a recorder left ('weir run --keep') is a window of the run, with what was live\n"
+     "when it began: it goes into a trace of its own.",
      IN_IMPORT, NULL, false, import_main},
     {"start", "PID|TRACE", "Have a program that runs record all calls from now on",
      "PID is a program's, and it alone is meant; or that of 'weir run', or the TRACE that is "
