@@ -8,7 +8,7 @@
 
 enum { ADDRESSES = 500, STEPS = 200000 };
 
-static void step(uint64_t i)
+static void call_at_random(uint64_t i)
 {
   const int thread = (int)synth_below(8);
   const uint64_t address = 0x10000 + synth_below(ADDRESSES) * 0x100;
@@ -18,7 +18,7 @@ static void step(uint64_t i)
     synth_free(thread, 100 + i * 10, 5, address);
 }
 
-static void take(void *context)
+static void take_live(void *context)
 {
   ck_assert_msg(live_take(context, synth_spool()), "%s", weir_error_message());
 }
@@ -63,9 +63,9 @@ START_TEST(a_tally_beside_an_importer_misses_nothing)
   synth_open_limited(synth_dir(), UINT64_C(4) << 20);
   ck_assert_int_eq(importer_open(&im, trace_path(), NULL), WEIR_OK);
   ck_assert_int_eq(importer_add(im, synth_spool(), true, &number), WEIR_OK);
-  importer_read_too(im, take, l);
+  importer_read_too(im, take_live, l);
   for (uint64_t i = 0; i < STEPS; i++) {
-    step(i);
+    call_at_random(i);
     if (!synth_below(3000)) ck_assert_int_eq(importer_poll(im, NULL), WEIR_OK);
   }
   synth_close();
@@ -111,7 +111,7 @@ START_TEST(a_tally_that_begins_late_is_whole_where_a_state_is_there)
   synth_seed(4);
   synth_open(synth_dir());
   for (uint64_t i = 0; i < STEPS; i++)
-    step(i);
+    call_at_random(i);
   record(_i);
   ck_assert(live_take(l, synth_spool()));
   live_each(l, expect_process, &x);

@@ -83,7 +83,7 @@ static led *begin_led(live *l, const char *spool)
   return x;
 }
 
-static bool take(led *x, bool final)
+static bool take_led(led *x, bool final)
 {
   const uint64_t now = clock_monotonic_ns();
   if (!x->tally || wr_tally_drain(x->tally, final) != WEIR_OK) return false;
@@ -96,7 +96,7 @@ bool live_take(live *l, const char *spool)
 {
   led *x = find_led(l, spool);
   if (!x) x = begin_led(l, spool);
-  return take(x, false);
+  return take_led(x, false);
 }
 
 static live_process shown(led *x, bool ended)
@@ -115,7 +115,7 @@ void live_end(live *l, const char *spool)
 {
   led *x = find_led(l, spool);
   if (!x) x = begin_led(l, spool);
-  if (take(x, true) && l->ended) {
+  if (take_led(x, true) && l->ended) {
     const live_process p = shown(x, true);
     l->ended(l->context, &p);
   }
