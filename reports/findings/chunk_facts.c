@@ -23,7 +23,8 @@ static bool is_fetch(const wr_common *t)
 /* Work of the device's, of which the host waits for none. */
 static bool is_work(const wr_common *t)
 {
-  return t->device_work && (t->kind != WEIR_EV_COPY || t->copy == WEIR_COPY_DTOD);
+  return t->launches_graph ||
+         (t->device_work && (t->kind != WEIR_EV_COPY || t->copy == WEIR_COPY_DTOD));
 }
 
 static bool is_wait(const wr_common *t)

@@ -509,6 +509,21 @@ static uint32_t what_it_is(const wr_common *t, const wr_template *x, bool times)
   return t->kind == WEIR_EV_FREE && !captured ? what | WR_FREES : what;
 }
 
+static bool is_graph_launch(const wr_common *t, const char *function)
+{
+  return t->kind == WEIR_EV_CALL && function && strstr(function, "GraphLaunch");
+}
+
+static bool is_graph_making(const wr_common *t, const char *function)
+{
+  static const char *const queue[] = {"GraphLaunch", "GraphUpload", "GraphMem"};
+  if (t->kind != WEIR_EV_CALL || !function) return false;
+  for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
+    if (strstr(function, queue[i])) return false;
+  return !strncmp(function, "cuGraph", 7) || !strncmp(function, "cudaGraph", 9) ||
+         strstr(function, "Capture");
+}
+
 static wr_common common_of(const wr_template *x, const char *function)
 {
   int own = ordinal(x->device);
@@ -535,6 +550,7 @@ static wr_common common_of(const wr_template *x, const char *function)
   if (x->succeeded) wr_handle_call_of(t.kind, function, &t.object, &t.ends);
   t.what = what_it_is(&t, x, function && strstr(function, "EventElapsedTime"));
   if (x->succeeded && function && !strcmp(function, "cudaSetDevice")) t.what |= WR_SETS_DEVICE;
+  t.launches_graph = is_graph_launch(&t, function), t.makes_graph = is_graph_making(&t, function);
   t.in_thread = wr_thread_kind(&t);
   t.in_stream = wr_stream_kind(&t);
   return t;

@@ -80,7 +80,9 @@ typedef struct wr_common {
   wr_handle_kind object;          /* that it makes or ends */
   bool ends;                      /* the object; of a stream its event decides */
   bool asked;                     /* a wait that the program asked for */
-  bool device_work;               /* a copy, memset or launch of a kernel or graph */
+  bool device_work;               /* a copy, memset or launch of a kernel */
+  bool launches_graph;
+  bool makes_graph; /* it makes, changes or ends graphs, and queues nothing */
 } wr_common;
 _Static_assert(offsetof(wr_common, calls) == WR_CACHE_LINE, "lines of what calls have in common");
 _Static_assert(sizeof(wr_common) == 3 * WR_CACHE_LINE, "lines of what calls have in common");

@@ -311,7 +311,7 @@ static weir_status see_order(wr_thread_facts *f, wr_thread_state *h, const wr_co
   if (h->wait && !h->followed && t->kind != WEIR_EV_SYNC) s = follow_wait(f, h, t, c);
   if (s || !(t->in_thread & WAITS)) {
     h->queued_end = c->time + c->duration;
-    h->queues_back |= t->copy == WEIR_COPY_DTOH && t->kind == WEIR_EV_COPY;
+    h->queues_back |= (t->copy == WEIR_COPY_DTOH && t->kind == WEIR_EV_COPY) || t->launches_graph;
     return s;
   }
   s = end_wait(f, h, t, c);
@@ -366,11 +366,12 @@ uint16_t wr_thread_kind(const wr_common *t)
   if (alone && queue) in |= QUEUES;
   if (up || back || across) in |= STRIDED;
   if (alone && (queue || sync)) in |= ALONE;
-  if (queue || t->asked) in |= ORDERS;
+  if ((queue && !t->makes_graph) || t->asked) in |= ORDERS;
   if (waits) in |= COPY_WAITS;
   if (waits || sync) in |= WAITS;
   if (t->kind == WEIR_EV_FREE && !(t->flags & WEIR_EVF_ASYNC) && !captured) in |= FREE_WAITS;
   if (!captured && !waits && t->device_work && (!copy || up || across || peers)) in |= GOES_ON;
+  if (t->launches_graph) in |= GOES_ON;
   return (uint16_t)in;
 }
 

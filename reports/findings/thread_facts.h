@@ -58,7 +58,8 @@ typedef struct wr_thread_state {
   int64_t wait_shared; /* of its duration, what the wait before it could have shared */
   int64_t queued_end;  /* of what was queued last since then; else wait_end */
   int wait_device;
-  bool brings, queues_back;     /* copies to the host were queued before it; and since then */
+  bool brings,
+      queues_back; /* copies to the host, or graphs, were queued before it; and since then */
   bool ahead, followed, shared; /* shared: the host may look at what kernels wrote by themselves */
   /* small copies */
   bool copied;                        /* the last call that queues or waits was a copy, */

@@ -16,8 +16,7 @@ static const struct variant {
      " device-ping-pong "}, /* cuCtxSetCurrent() is another's */
     {"graph", "$BUILD/tests/findings/waster_graph", "", NULL,
      " launch-storm copied-instead-of-swapped managed-thrash loaded-in-a-request "
-     "default-stream-between streams-serialised-by-events needless-double "
-     "host-and-device-in-turn pinned-not-copied "},
+     "default-stream-between streams-serialised-by-events needless-double pinned-not-copied "},
     {"python",
      "python3 $WEIR_SOURCE/tests/victims/findings/by_python.py $BUILD/tests/findings/waster.so",
      " --python", NULL,

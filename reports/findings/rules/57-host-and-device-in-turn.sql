@@ -11,8 +11,11 @@
 -- names: kernels
 -- fix: Queue the next step before the host works on what this one has brought: two buffers, an event each, and the wait is
 --      for the older one.
-WITH alone AS MATERIALIZED ( -- processes of which one thread queues work
-  SELECT process FROM template WHERE kind IN ($LAUNCH, $COPY, $MEMSET) GROUP BY process HAVING count(DISTINCT thread) = 1),
+WITH graph AS MATERIALIZED ( -- functions that launch one
+  SELECT id FROM api WHERE instr(name, 'GraphLaunch')),
+alone AS MATERIALIZED ( -- processes of which one thread queues work
+  SELECT process FROM template WHERE kind IN ($LAUNCH, $COPY, $MEMSET) OR (kind = $CALL AND api IN (SELECT id FROM graph))
+  GROUP BY process HAVING count(DISTINCT thread) = 1),
 result AS ( -- waits, and copies that wait by themselves
   SELECT event, template, duration, gap, 0 AS copies FROM wait_ahead
   UNION ALL SELECT event, template, duration, gap, 1 FROM result_copy),
@@ -24,7 +27,8 @@ turn AS MATERIALIZED ( -- what it brings is there, nothing else is under way, an
     AND w.event NOT IN (SELECT event FROM timed_wait) AND w.event - d.youngest BETWEEN 1 AND :near
     AND NOT EXISTS (
       SELECT 1 FROM event_row o CROSS JOIN template u ON u.id = o.template
-      WHERE o.id BETWEEN d.youngest - :near AND w.event - 1 AND u.kind IN ($LAUNCH, $COPY, $MEMSET)
+      WHERE o.id BETWEEN d.youngest - :near AND w.event - 1
+        AND (u.kind IN ($LAUNCH, $COPY, $MEMSET) OR (u.kind = $CALL AND u.api IN (SELECT id FROM graph)))
         AND u.process = t.process AND NOT u.flags & $CAPTURED AND (o.id > d.youngest OR u.stream <> d.stream))),
 place AS (
   SELECT process, thread, stack FROM turn GROUP BY process, thread, stack
