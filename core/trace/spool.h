@@ -407,6 +407,9 @@ spool_damage spool_reader_damage(const spool_reader *r);
  * beginning; while it goes on, less those that it has delivered since. */
 uint64_t spool_reader_kept(const spool_reader *r);
 
+/* Bytes of the chunks that the next spool_hand_back() hands back. */
+uint64_t spool_reader_due(const spool_reader *r);
+
 /* Whether a chunk was handed back to the program before now, so that records are gone. */
 bool spool_reader_reused(spool_reader *r);
 

@@ -931,6 +931,15 @@ uint64_t spool_reader_kept(const spool_reader *r)
   return bytes;
 }
 
+uint64_t spool_reader_due(const spool_reader *r)
+{
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < r->used; i++)
+    if (r->chunks[i].done && (r->chunks[i].state & STATE_MASK) == WEIR_CHUNK_FULL)
+      bytes += (uint64_t)r->chunks[i].units * WEIR_SPOOL_UNIT;
+  return bytes;
+}
+
 /* A first use has generation 1; a chunk that is free was never used or was handed back. */
 bool spool_reader_reused(spool_reader *r)
 {

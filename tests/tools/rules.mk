@@ -1,10 +1,10 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
 TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command check completion options explain trace export output stats python inlines compare run install public deps lost users schedules nvml dormant)
-TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control live watch sample)
+TOOLS_TESTS     += $(addprefix $(O)/tests/tools/test_,prove control live watch recorder sample)
 TOOLS_TESTS     += $(O)/tests/tools/test_figures
 TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,scrape agreement bundle called check_ci schedules_all)
-TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long outputs)
+TOOLS_TESTS_LONG := $(addprefix $(O)/tests/tools/test_,schedules_long recorder_long outputs)
 
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
@@ -64,6 +64,13 @@ $(O)/tests/tools/holder: $(OBJ)/tests/tools/holder.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcudart
+
+$(O)/tests/tools/test_recorder $(O)/tests/tools/test_recorder_long: | $(O)/tests/tools/ringer
+
+$(O)/tests/tools/ringer: $(OBJ)/tests/tools/ringer.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcuda -lpthread
 
 $(O)/tests/tools/walker: $(OBJ)/tests/tools/walker.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)

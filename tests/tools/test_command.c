@@ -216,9 +216,10 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "check collect compare completion diff explain export help import prove "
-                           "ps recover replay report "
-                           "resolve run start stats stop top trace version ");
+  ck_assert_str_eq(o->out,
+                   "check collect compare completion diff dump explain export help import prove "
+                   "ps recover replay report "
+                   "resolve run start stats stop top trace version ");
 }
 END_TEST
 

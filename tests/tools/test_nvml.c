@@ -15,9 +15,9 @@ static importer_usage last_kept;
 static unsigned kept;
 static weir_status importer_says;
 
-weir_status importer_add_usage(trace_importer *im, const importer_usage *u)
+static weir_status keep_usage(void *context, const importer_usage *u)
 {
-  (void)im;
+  (void)context;
   if (!importer_says) last_kept = *u, kept++;
   return importer_says;
 }
@@ -52,7 +52,7 @@ static nvml_sampler *new_sampler(const char *answer)
 
 static weir_status ask_at(nvml_sampler *n, uint64_t now, bool last)
 {
-  return nvml_sampler_ask(n, NULL, now, last, is_pid_7, NULL);
+  return nvml_sampler_ask(n, keep_usage, now, last, is_pid_7, NULL);
 }
 
 START_TEST(samples_are_a_second_apart_and_further_behind_1024)

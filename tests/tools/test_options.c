@@ -56,6 +56,8 @@ static const char *good_value(const row *r)
                                           {"BOOL", "true"},
                                           {"WINDOWS", "profiler"},
                                           {"WHERE", "auto"},
+                                          {"SIZE|TIME", "30s"},
+                                          {"USE|exit", "exit"},
                                           {"FORMAT[,FORMAT]...", "csv"},
                                           {"FORMAT", "csv"}};
   static char word[64];

@@ -119,6 +119,10 @@ const cmd weir_commands[] = {
      "What a recorder left ('weir run --keep') is a window of the run, with what was live\n"
      "when it began: it goes into a trace of its own.",
      IN_IMPORT, NULL, false, import_main},
+    {"dump", "PID", "Have what is kept of a program that runs written as a trace, now",
+     "PID is that of a program under 'weir run --keep', or that of 'weir run'.\n"
+     "Prints the name of the trace, which is being written then. The program goes on meanwhile.",
+     0, NULL, false, start_main},
     {"start", "PID|TRACE", "Have a program that runs record all calls from now on",
      "PID is a program's, and it alone is meant; or that of 'weir run', or the TRACE that is "
      "being\n"
@@ -193,7 +197,7 @@ static const struct {
     {"See what a program does, and what it wastes", {"run", "report", "explain", "diff", "prove"}},
     {"Hold it to limits", {"check", "compare"}},
     {"Look closer", {"trace", "stats", "resolve", "replay"}},
-    {"See what runs now", {"ps", "top"}},
+    {"See what runs now", {"ps", "top", "dump"}},
     {"Traces, and other programs", {"export", "import", "recover"}},
     {"Weir itself", {NULL}}};
 enum { GROUPS = sizeof groups / sizeof *groups };

@@ -26,6 +26,7 @@ typedef struct environment {
   uint64_t delay_ns, duration_ns; /* --delay, --duration; 0: not given */
   const char *python;             /* --python, or NULL */
   const char *keep;               /* --keep, or NULL */
+  const char *dump_at;            /* --dump-at, or NULL */
   uint64_t keep_bytes;            /* of it, or of WEIR_KEEP; 0: no recorder */
   const char *rules;              /* --cache-rules, or NULL */
   char *rules_path;               /* the same, absolute */

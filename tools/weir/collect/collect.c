@@ -64,23 +64,40 @@ static bool follow_run(const collect *o, job *j)
   return drained;
 }
 
+static bool follow_job(collect *o, job *j)
+{
+  if (o->starter) collector_serve(j->collector, o->starter);
+  collector_ask_nvml(j->collector);
+  bool drained = follow_run(o, j);
+  job_look_for_driver(j);
+  return job_close(j, drained);
+}
+
+/* The same where records are kept: there is no trace but of dumps. */
+static bool collect_dumps(collect *o, const char *wanted, const recorder_options *keeping)
+{
+  job j;
+  char *output = output_for_dumps(wanted);
+  bool complete = output && job_keep(&j, output, keeping, o->dir, NULL, NULL);
+  if (complete) complete = follow_job(o, &j);
+  if (complete) recover_left(output);
+  free(output);
+  return complete;
+}
+
 /* Collects until all processes have ended. Returns whether the trace is complete. */
 static bool collect_into(collect *o, const char *wanted)
 {
   job j;
+  recorder_options keeping;
   if (!is_spool_folder(o->dir)) return false;
   if (o->starter) o->starter_time = process_start_time(o->starter);
+  if (recorder_asked(&keeping, NULL, -1, NULL)) return collect_dumps(o, wanted, &keeping);
   char *reserved = output_reserve(wanted);
   char *output = reserved ? realpath(reserved, NULL) : NULL;
   bool complete = output && job_open(&j, output, false, o->dir, NULL, NULL, NULL, NULL);
-  if (complete) {
-    if (o->starter) collector_serve(j.collector, o->starter);
-    collector_ask_nvml(j.collector);
-    bool drained = follow_run(o, &j);
-    job_look_for_driver(&j);
-    complete = job_close(&j, drained);
-    if (complete) recover_left(output);
-  }
+  if (complete) complete = follow_job(o, &j);
+  if (complete) recover_left(output);
   free(reserved);
   free(output);
   return complete;

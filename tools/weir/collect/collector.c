@@ -38,8 +38,10 @@
 #include "core/trace/spool.h"
 #include "tools/weir/base/cmd.h"
 #include "tools/weir/collect/control.h"
+#include "tools/weir/collect/dump.h"
 #include "tools/weir/collect/nvml.h"
 #include "tools/weir/collect/process.h"
+#include "tools/weir/collect/recorder.h"
 #include "tools/weir/collect/spool_server.h"
 #include "tools/weir/collect/steer.h"
 #include "tools/weir/collect/spool_list.h"
@@ -64,6 +66,7 @@ typedef struct spool {
   uint64_t name_hash;
   spool_reader *reader; /* for its header only, NULL while new */
   uint32_t number;      /* the importer's */
+  ring *ring;           /* the recorder's */
   enum spool_state state;
   importer_end_reason reason; /* once ending */
   int detail;                 /* exit status or signal, -1 unknown */
@@ -74,6 +77,7 @@ typedef struct spool {
   uint64_t done_ns;    /* CLOCK_MONOTONIC when it became done */
   bool stranger;       /* its process was never found */
   bool lost;           /* and it is gone for certain */
+  bool noted;          /* ending, and the recorder knows */
   bool kept;           /* done, but damaged: its file is kept */
   struct {
     uint64_t ns, events; /* CLOCK_MONOTONIC, and what was imported then */
@@ -86,9 +90,10 @@ typedef struct announced {
 } announced;
 
 struct collector {
-  const char *dir; /* borrowed */
-  int lock;        /* WEIR_SPOOL_COLLECTOR in dir: held until we end; -1: none */
-  trace_importer *importer;
+  const char *dir;          /* borrowed */
+  int lock;                 /* WEIR_SPOOL_COLLECTOR in dir: held until we end; -1: none */
+  trace_importer *importer; /* NULL: there is a recorder */
+  recorder *recorder;       /* borrowed; NULL: there is an importer */
   collector_reap reap;
   void *context;
   int epoll, inotify;
@@ -128,6 +133,8 @@ static bool watch_descriptor(collector *c, int fd)
 static int make_lock(const char *dir, const char *trace)
 {
   char *path = realpath(trace, NULL);
+  if (!path && *trace == '/')
+    path = cmd_format("%s", trace); /* of a recorder, there is none so far */
   char *made = cmd_format("%s/" WEIR_SPOOL_COLLECTOR WEIR_SPOOL_UNBORN, dir);
   char *name = cmd_format("%s/" WEIR_SPOOL_COLLECTOR, dir);
   int fd = open(made, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -183,6 +190,23 @@ steer *collector_steer(collector *c)
   return c->steer;
 }
 
+/* `weir dump`: the reply is the name of the trace, which is being written then. */
+static bool answer_dump(void *context, FILE *reply, unsigned count, char *const *words)
+{
+  const char *trace = recorder_ask(context);
+  (void)count; /* of whom is meant: all of the folder are dumped */
+  (void)words;
+  if (!trace) (void)fprintf(reply, "no dump was made: its collector has printed why\n");
+  if (trace) (void)fprintf(reply, "%s\n", trace);
+  return trace != NULL;
+}
+
+void collector_record(collector *c, recorder *r)
+{
+  c->recorder = r;
+  if (c->control) control_on(c->control, "dump", answer_dump, r);
+}
+
 control *collector_control(collector *c)
 {
   return c->control;
@@ -199,7 +223,7 @@ static void lead_tallies(void *context)
 live *collector_watch(collector *c)
 {
   if (c->live || !(c->live = live_new())) return c->live;
-  importer_read_too(c->importer, lead_tallies, c);
+  if (c->importer) importer_read_too(c->importer, lead_tallies, c);
   lead_tallies(c);
   return c->live;
 }
@@ -217,6 +241,12 @@ void collector_serve_too(collector *c, int fd, void (*serve)(void *context), voi
   if (fd >= 0) (void)watch_descriptor(c, fd);
 }
 
+static uint64_t events_of(const collector *c, const spool *s)
+{
+  if (c->recorder) return s->ring ? recorder_events_of(s->ring) : 0;
+  return importer_events_of(c->importer, s->number);
+}
+
 void collector_each(const collector *c, void (*show)(void *context, const collector_process *p),
                     void *context)
 {
@@ -225,7 +255,7 @@ void collector_each(const collector *c, void (*show)(void *context, const collec
     const spool *s = &c->spools[i];
     if (s->state != SPOOL_LIVE) continue;
     collector_process p = {s->pid, spool_reader_header(s->reader), 0, 0};
-    p.events = importer_events_of(c->importer, s->number);
+    p.events = events_of(c, s);
     const uint64_t ns = now - s->sample[0].ns, more = p.events - s->sample[0].events;
     if (s->sample[0].ns && ns) p.events_per_second = (uint64_t)((double)more * 1e9 / (double)ns);
     show(context, &p);
@@ -242,7 +272,7 @@ static void take_samples(collector *c)
     const bool first = !s->sample[1].ns;
     s->sample[0] = s->sample[1];
     s->sample[1].ns = now;
-    s->sample[1].events = importer_events_of(c->importer, s->number);
+    s->sample[1].events = events_of(c, s);
     if (first) s->sample[0] = s->sample[1];
   }
 }
@@ -424,7 +454,8 @@ static void admit_spool(collector *c, spool *s)
   if (st != WEIR_OK)
     s->reader = NULL;
   else
-    st = importer_add(c->importer, s->path, true, &s->number);
+    st = c->recorder ? recorder_add(c->recorder, s->path, &s->ring)
+                     : importer_add(c->importer, s->path, true, &s->number);
   if (st != WEIR_OK) {
     note_refusal(c, st);
     return;
@@ -502,9 +533,38 @@ static void leave_folder(spool *s)
   if (!s->kept) (void)unlink(s->path);
 }
 
+/* A recorder's end may wait for its dump. */
+static void end_ring(collector *c, spool *s)
+{
+  if (!s->noted) recorder_end(c->recorder, s->ring, s->reason, s->detail);
+  if (!s->noted && c->live) live_end(c->live, s->path);
+  s->noted = true;
+  switch (recorder_end_of(c->recorder, s->ring)) {
+  case RING_WAITS:
+    return;
+  case RING_STAYS:
+    s->kept = true;
+    break;
+  default:
+    recorder_drop(c->recorder, s->ring);
+    s->ring = NULL;
+  }
+  leave_folder(s);
+}
+
+static void end_rings(collector *c)
+{
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state == SPOOL_ENDING) end_ring(c, &c->spools[i]);
+}
+
 /* Drains ending spools for the last time, with one commit for all of them. */
 static void end_spools(collector *c)
 {
+  if (c->recorder) {
+    end_rings(c);
+    return;
+  }
   bool any = false;
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
@@ -551,9 +611,14 @@ static bool poll_spools(collector *c)
 {
   uint64_t events = 0;
   if (clock_monotonic_ns() < c->poll_ns) return true;
-  if (note_failure(c, importer_poll(c->importer, &events))) return false;
+  if (c->recorder && c->live) lead_tallies(c);
+  if (note_failure(c, c->recorder ? recorder_poll(c->recorder, &events)
+                                  : importer_poll(c->importer, &events)))
+    return false;
   c->wait_ms = events ? POLL_BUSY_MS : c->wait_ms * 2;
   if (c->wait_ms > POLL_IDLE_MS) c->wait_ms = POLL_IDLE_MS;
+  const int pause = c->recorder ? recorder_pause_ms(c->recorder) : 0;
+  if (pause) c->wait_ms = pause;
   c->poll_ns = clock_monotonic_ns() + (uint64_t)c->wait_ms * NS_A_MS;
   return true;
 }
@@ -563,6 +628,7 @@ static bool poll_spools(collector *c)
 void collector_ask_nvml(collector *c)
 {
   c->nvml = nvml_sampler_new();
+  if (c->nvml && c->recorder) nvml_sampler_steady(c->nvml);
 }
 
 static bool is_traced(void *context, unsigned pid)
@@ -573,13 +639,26 @@ static bool is_traced(void *context, unsigned pid)
   return false;
 }
 
+static weir_status keep_in_trace(void *context, const importer_usage *u)
+{
+  const collector *c = context;
+  return importer_add_usage(c->importer, u);
+}
+
+static weir_status keep_in_recorder(void *context, const importer_usage *u)
+{
+  const collector *c = context;
+  return recorder_usage(c->recorder, u);
+}
+
 /* Asks NVML from the first spool on: a process is about to use a device. */
 static void sample_devices(collector *c, bool last)
 {
   if (!c->nvml || (!last && !c->count)) return;
   uint64_t now = clock_monotonic_ns(), due = nvml_sampler_due(c->nvml);
   if (due == UINT64_MAX || (last ? !due : now < due)) return; /* 0: there was no process */
-  (void)note_failure(c, nvml_sampler_ask(c->nvml, c->importer, now, last, is_traced, c));
+  const nvml_keeper keep = c->recorder ? keep_in_recorder : keep_in_trace;
+  (void)note_failure(c, nvml_sampler_ask(c->nvml, keep, now, last, is_traced, c));
 }
 
 static void run_turn(collector *c)
@@ -671,6 +750,10 @@ static bool finish_once(collector *c, bool abandon, bool *lives)
     if (abandoned) s->reason = WEIR_END_UNKNOWN;
   }
   end_spools(c);
+  if (c->recorder) {
+    recorder_finish(c->recorder);
+    end_rings(c);
+  }
   return !has_unfinished(c);
 }
 
@@ -707,11 +790,12 @@ bool collector_finish(collector *c, bool abandon, bool *lives)
 static void remove_unborn(const char *dir)
 {
   static const char *const about[] = {WEIR_SPOOL_BUDGET, WEIR_SPOOL_COLLECTOR, WEIR_SPOOL_REPORTED,
+                                      RECORDER_MARK,     DUMP_WINDOW,          DUMP_LOG,
                                       CONTROL_SOCKET};
   DIR *d = opendir(dir);
   for (struct dirent *e; d && (e = readdir(d));) {
     const char *dot = strrchr(e->d_name, '.');
-    bool ours = dot && !strcmp(dot, WEIR_SPOOL_UNBORN);
+    bool ours = dot && (!strcmp(dot, WEIR_SPOOL_UNBORN) || !strcmp(dot, WR_TALLY_SUFFIX));
     for (unsigned i = 0; i < sizeof about / sizeof *about; i++)
       ours = ours || !strcmp(e->d_name, about[i]);
     if (ours) (void)unlinkat(dirfd(d), e->d_name, 0);

@@ -16,6 +16,7 @@
 #include "tools/weir/collect/steer.h"
 
 typedef struct collector collector;
+struct recorder;
 
 /* Asks the caller for the end of a process that is gone. Returns true and sets *reason, *detail
  * when it was a child (and is reaped now, or was before). A NULL function: no process is a
@@ -66,6 +67,10 @@ void collector_ask_nvml(collector *c);
 /* Serves spools from now on to processes below `ancestor` that cannot enter the folder, as another
  * user's cannot. */
 void collector_serve(collector *c, pid_t ancestor);
+
+/* In the place of an importer (NULL for collector_new()) records are kept by a recorder
+ * (borrowed). Before the first turn. */
+void collector_record(collector *c, struct recorder *r);
 
 /* Where requests to the collector are registered (borrowed). NULL: nobody can ask. */
 control *collector_control(collector *c);

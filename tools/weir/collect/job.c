@@ -48,10 +48,28 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
   return true;
 }
 
+bool job_keep(job *j, const char *output, const recorder_options *o, const char *dir,
+              collector_reap reap, void *context)
+{
+  *j = (job){.output = output, .dir = dir, .progress.trace = output};
+  widen_limits();
+  j->recorder = recorder_new(dir, output, o, reap, context);
+  if (!j->recorder) return false;
+  j->collector = collector_new(dir, output, NULL, reap, context);
+  if (!j->collector) {
+    job_discard(j);
+    return false;
+  }
+  collector_record(j->collector, j->recorder);
+  j->watch = watch_new(j->collector, output);
+  return true;
+}
+
 void job_discard(job *j)
 {
   watch_free(j->watch);
   collector_free(j->collector);
+  recorder_free(j->recorder);
   importer_discard(j->importer);
   collector_discard(j->dir);
 }
@@ -65,6 +83,7 @@ bool job_drain(job *j, bool abandon, bool *more)
 
 void job_look_for_driver(job *j)
 {
+  if (j->recorder) return;
   char *why = importer_reached(j->importer) ? NULL : driver_missing();
   if (why) importer_no_driver(j->importer, why);
   free(why);
@@ -81,8 +100,19 @@ static void print_dropped(const job *j)
                 j->output, cmd_grouped(text, dropped), spool_drop_reason(why));
 }
 
+static bool close_recorder(job *j, bool drained)
+{
+  watch_finish(j->watch);
+  recorder_report(j->recorder);
+  watch_free(j->watch);
+  collector_free(j->collector);
+  recorder_free(j->recorder);
+  return drained;
+}
+
 bool job_close(job *j, bool drained)
 {
+  if (j->recorder) return close_recorder(j, drained);
   bool good = drained;
   watch_finish(j->watch);
   print_dropped(j);

@@ -7,13 +7,15 @@
 
 #include "reports/import/import.h"
 #include "tools/weir/collect/collector.h"
+#include "tools/weir/collect/recorder.h"
 #include "tools/weir/collect/watch.h"
 #include "tools/weir/base/progress.h"
 
 typedef struct job {
-  const char *output; /* the trace; borrowed */
-  const char *dir;    /* the spools' folder; borrowed */
-  trace_importer *importer;
+  const char *output;       /* the trace; borrowed */
+  const char *dir;          /* the spools' folder; borrowed */
+  trace_importer *importer; /* NULL: */
+  recorder *recorder;       /* records are kept, and no trace is written but of dumps */
   collector *collector;
   watch *watch;
   progress progress;
@@ -24,6 +26,11 @@ typedef struct job {
  * Where the trace cannot be had and `refused` is not NULL, *refused is set, without a message. */
 bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
               collector_reap reap, void *context, bool *refused);
+
+/* The same with a recorder in the place of a trace; `output`, absolute: what its dumps are named
+ * after. */
+bool job_keep(job *j, const char *output, const recorder_options *o, const char *dir,
+              collector_reap reap, void *context);
 
 /* Imports the rest and removes the folder. Returns false with *more when a spool came meanwhile, of
  * a process that lives, unless that is abandoned: nothing is lost, and the caller carries on. */

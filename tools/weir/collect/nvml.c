@@ -65,6 +65,7 @@ struct nvml_sampler {
   sampled_device device[DEVICES];
   unsigned devices, samples; /* samples: since the distance was doubled */
   uint64_t due_ns, distance_ns;
+  bool steady; /* the distance is never doubled */
 };
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -92,6 +93,11 @@ void nvml_sampler_free(nvml_sampler *n)
     (void)dlclose(n->library);
   }
   free(n);
+}
+
+void nvml_sampler_steady(nvml_sampler *n)
+{
+  n->steady = true;
 }
 
 uint64_t nvml_sampler_due(const nvml_sampler *n)
@@ -189,7 +195,7 @@ static bool is_same_usage(const importer_usage *a, const importer_usage *b)
          a->of_run == b->of_run && a->of_others == b->of_others;
 }
 
-weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_ns, bool last,
+weir_status nvml_sampler_ask(nvml_sampler *n, nvml_keeper keep, uint64_t now_ns, bool last,
                              bool (*is_ours)(void *context, unsigned pid), void *context)
 {
   weir_status st = WEIR_OK;
@@ -197,7 +203,7 @@ weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_n
     n->due_ns = UINT64_MAX;
     return WEIR_OK;
   }
-  if (n->samples++ == MOST) n->samples = MOST / 2, n->distance_ns *= 2;
+  if (!n->steady && n->samples++ == MOST) n->samples = MOST / 2, n->distance_ns *= 2;
   n->due_ns = now_ns + n->distance_ns;
   for (unsigned i = 0; i < n->devices && !st; i++) {
     sampled_device *d = &n->device[i];
@@ -205,7 +211,7 @@ weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_n
     if (!ask_memory(&n->call, d->handle, &u)) continue;
     ask_processes(&n->call, d, &u, is_ours, context);
     if (!last && is_same_usage(&u, &d->last)) continue;
-    st = importer_add_usage(im, &u);
+    st = keep(context, &u);
     if (!st) d->last = u;
   }
   return st;

@@ -20,12 +20,18 @@ typedef struct nvml_sampler nvml_sampler;
 nvml_sampler *nvml_sampler_new(void);
 void nvml_sampler_free(nvml_sampler *n); /* may be NULL */
 
+/* For who keeps none of the samples: they stay a second apart. */
+void nvml_sampler_steady(nvml_sampler *n);
+
 /* Returns when the next sample is due, CLOCK_MONOTONIC in ns. UINT64_MAX: there is no NVML. */
 uint64_t nvml_sampler_due(const nvml_sampler *n);
 
+/* Where a sample goes that has changed. */
+typedef weir_status (*nvml_keeper)(void *context, const importer_usage *u);
+
 /* Takes a sample now. `last`: an answer like the one before is kept too. `is_ours`: whether a
  * process (as NVML numbers it) is one of those that are traced. */
-weir_status nvml_sampler_ask(nvml_sampler *n, trace_importer *im, uint64_t now_ns, bool last,
+weir_status nvml_sampler_ask(nvml_sampler *n, nvml_keeper keep, uint64_t now_ns, bool last,
                              bool (*is_ours)(void *context, unsigned pid), void *context);
 
 #endif

@@ -137,3 +137,18 @@ char *output_reserve(const char *path)
   cmd_message("cannot write %s: it and all its numbered names are there.", path);
   return NULL;
 }
+
+char *output_for_dumps(const char *path)
+{
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  char *parent =
+      slash ? cmd_format("%.*s", (int)(slash - path + (slash == path)), path) : cmd_format(".");
+  char *folder = realpath(parent, NULL), *whole = NULL;
+  if (folder && *name && access(folder, W_OK | X_OK) == 0)
+    whole = cmd_format("%s%s%s", folder, folder[1] ? "/" : "", name);
+  else
+    cmd_message("cannot write dumps as %s: %s.", path, *name ? strerror(errno) : "it has no name");
+  free(folder);
+  free(parent);
+  return whole;
+}

@@ -17,6 +17,10 @@ bool output_may_write(const char *path, bool force);
  * what one of them has just written. Returns false after a message: neither name is free. */
 bool output_may_share(const char *path, bool force, uint32_t rank, bool *shared);
 
+/* Returns the absolute path (new) that dumps are named after; NULL after a message: there is no folder
+ * for them, or no right to write there. */
+char *output_for_dumps(const char *path);
+
 /* Returns trace.3.db for trace.db and rank 4. New. */
 char *output_of_rank(const char *path, uint32_t rank);
 

@@ -33,8 +33,10 @@
 #include "tools/weir/base/commands.h"
 #include "tools/weir/base/environment.h"
 #include "tools/weir/base/figures.h"
+#include "tools/weir/collect/dump.h"
 #include "tools/weir/collect/output.h"
 #include "tools/weir/collect/process.h"
+#include "tools/weir/collect/recorder.h"
 #include "tools/weir/collect/spool_list.h"
 
 enum { YOUNG_S = 60 };
@@ -197,8 +199,34 @@ static bool make_recovered_trace(const left_folder *f)
   return events >= 0;
 }
 
+static bool has_rings(const left_folder *f)
+{
+  char *mark = cmd_format("%s/" RECORDER_MARK, f->path);
+  bool there = access(mark, F_OK) == 0;
+  free(mark);
+  return there;
+}
+
+/* What a killed recorder has kept becomes a dump. */
+static bool recover_rings(const left_folder *f)
+{
+  char *output = *f->trace ? cmd_format("%s", f->trace) : cmd_format("weir.%d.db", (int)f->pid);
+  char *trace = dump_folder(f->path, output, "collector killed");
+  if (trace)
+    cmd_message(
+        "%s: what an earlier run has kept, whose collector was killed; see 'weir report %s'.",
+        trace, trace);
+  else
+    cmd_message("what an earlier run left in %s is kept there.", f->path);
+  if (trace) remove_spools(f);
+  free(trace);
+  free(output);
+  return trace != NULL;
+}
+
 static bool recover_folder(left_folder *f)
 {
+  if (has_rings(f)) return recover_rings(f);
   if (!spool_list_check(&f->spools) || (!complete_trace(f) && !make_recovered_trace(f))) {
     cmd_message("what an earlier run left in %s is kept there.", f->path);
     return false;
@@ -268,6 +296,7 @@ void recover_left(const char *trace)
   if (text && option_bool(&on, "WEIR_RECOVER", text) != WEIR_OK)
     cmd_message("%s; the default is used.", weir_error_message());
   char *own = on ? realpath(trace, NULL) : NULL;
+  if (on && !own && *trace == '/') own = cmd_format("%s", trace); /* dumps are named after it */
   if (own) visit_folders(take_up_own, own);
   free(own);
 }

@@ -55,6 +55,9 @@ typedef struct run {
   bool printed_waiting;
   metrics_place metrics_at; /* where NULL: nowhere */
   metrics *metrics;         /* until the collector has it */
+  int dumps;                /* --dumps, -1: not given */
+  bool keeps;               /* --keep, or WEIR_KEEP */
+  recorder_options keeping; /* how much, and when it is dumped */
   job job;
 } run;
 
@@ -116,10 +119,32 @@ static bool take_capture(const cmd *c, environment *e, const char *value)
   return false;
 }
 
+static bool take_keep(const cmd *c, environment *e, const char *value)
+{
+  keep_size keep;
+  e->keep = value ? value : "64M";
+  if (keep_read(&keep, "--keep", e->keep) == WEIR_OK) return true;
+  cmd_usage(c, "%s", weir_error_message());
+  return false;
+}
+
+static bool take_dump_at(const cmd *c, environment *e, const char *value)
+{
+  recorder_options o = {0};
+  e->dump_at = value;
+  if (recorder_read_dump_at(&o, "--dump-at", value) == WEIR_OK) return true;
+  cmd_usage(c, "%s", weir_error_message());
+  return false;
+}
+
 static bool read_run_option(const cmd *c, cmd_option_id option, const char *value, void *context)
 {
   environment *e = context;
   switch (option) {
+  case OPT_KEEP:
+    return take_keep(c, e, value);
+  case OPT_DUMP_AT:
+    return take_dump_at(c, e, value);
   case OPT_SIM:
     return environment_read_sim(c, option, value, e);
   case OPT_REROUTE:
@@ -159,6 +184,7 @@ static void take_run_options(run *r, const cmd_line *line)
   r->env.dormant = line->value[OPT_DORMANT].given || r->env.delay_ns;
   if ((r->env.dormant || r->env.capture || r->env.duration_ns) && !r->env.mode && !r->env.apply)
     r->env.mode = "observe";
+  r->dumps = cmd_number_of(line, OPT_DUMPS, -1);
   figures_ask(line);
   if (r->env.redact && !line->value[OPT_FIGURES].given) figures_later();
 }
@@ -300,6 +326,7 @@ static bool is_run_over(run *r)
   if (!r->ended) return false;
   if (stops_waiting(r)) return true;
   if (r->alone && !collector_live(r->job.collector)) return true;
+  if (r->keeps && recorder_busy(r->job.recorder)) return false; /* it is waited for alone */
   if (!r->printed_waiting && cmd_chatty())
     cmd_message("waiting for processes that '%s' left behind; interrupt to finish without them.",
                 r->argv[0]);
@@ -348,6 +375,10 @@ static void finish_run(run *r)
   signals_finishing();
   r->job.progress.allowed = true;
   bool drained = drain_spools(r);
+  if (r->keeps) {
+    if (job_close(&r->job, drained)) recover_left(r->job.output);
+    return;
+  }
   uint64_t events = importer_events(r->job.importer);
   if (!r->env.sim) job_look_for_driver(&r->job);
   char *no_gpu = r->env.sim ? NULL : importer_no_gpu(r->job.importer);
@@ -431,12 +462,26 @@ static char *open_wanted(run *r, const char *command)
   return NULL;
 }
 
+/* Begins to keep records. Returns what dumps are named after (new); NULL after a message. */
+static char *open_recorder(run *r)
+{
+  char *name = r->output ? name_trace(r, r->child) : cmd_format("weir.%d.db", (int)r->child);
+  char *output = name ? output_for_dumps(name) : NULL;
+  if (!name) cmd_message("%s.", weir_error_message());
+  free(name);
+  if (output && job_keep(&r->job, output, &r->keeping, r->env.spool_dir, on_reap, r)) return output;
+  free(output);
+  return NULL;
+}
+
 /* Names and makes the trace, with the program at the gate. Returns its name (new); NULL after a
  * message. */
 static char *open_trace(run *r)
 {
   char *command = command_line(r->argv, r->env.redact || environment_redacts());
-  char *output = r->output ? open_wanted(r, command) : open_unnamed(r, command);
+  char *output = r->keeps    ? open_recorder(r)
+                 : r->output ? open_wanted(r, command)
+                             : open_unnamed(r, command);
   if (output) collector_serve(r->job.collector, getpid());
   if (output && r->metrics) watch_metrics(r->job.watch, r->metrics);
   if (output) r->metrics = NULL;
@@ -455,7 +500,7 @@ static void look_at_program(run *r)
   if (cmd_chatty())
     cmd_message("'%s' runs without Weir (%s): what it does is not in the trace.", r->argv[0],
                 unseen_words(why));
-  if (importer_unseen(r->job.importer, path, unseen_words(why)) != WEIR_OK)
+  if (!r->keeps && importer_unseen(r->job.importer, path, unseen_words(why)) != WEIR_OK)
     cmd_message("%s.", weir_error_message());
 }
 
@@ -552,6 +597,18 @@ static int look_at_output(const cmd *c, const run *r)
   return may ? 0 : CMD_RUN_FAILED;
 }
 
+/* How much is kept, and when it is dumped, by options and by the environment. Returns false after a
+ * message. */
+static bool read_keeping(const cmd *c, run *r)
+{
+  r->keeps = recorder_asked(&r->keeping, r->env.keep, r->dumps, r->env.dump_at);
+  r->env.keep_bytes = r->keeping.keep.bytes;
+  if (!r->keeps && (r->dumps >= 0 || r->env.dump_at))
+    return cmd_usage(c, "--%s goes with --keep", r->env.dump_at ? "dump-at" : "dumps"), false;
+  if (r->keeps && r->env.apply) return cmd_usage(c, "--keep and --apply exclude each other"), false;
+  return true;
+}
+
 /* Does everything after the options. Returns an exit status. */
 static int prepare_and_run(const cmd *c, run *r)
 {
@@ -562,7 +619,7 @@ static int prepare_and_run(const cmd *c, run *r)
   if (error) return cmd_cannot_run(r->argv[0], error);
   environment_fixes(&r->env);
   if (r->env.apply && !r->output) return run_unrecorded(r);
-  int status = look_at_output(c, r);
+  int status = r->keeps ? 0 : look_at_output(c, r);
   if (status) return status;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
   return run_to_the_end(r);
@@ -579,7 +636,7 @@ int run_main(const cmd *c, int argc, char **argv)
   if (r.env.zero && r.env.poison) return cmd_usage(c, "--zero and --poison exclude each other");
   if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))
     return cmd_usage(c, "--%s is for the modes strict and relaxed", r.env.zero ? "zero" : "poison");
-  if (!goes_with_fixes(c, &r)) return CMD_USAGE;
+  if (!goes_with_fixes(c, &r) || !read_keeping(c, &r)) return CMD_USAGE;
   if (r.env.capture && (r.env.delay_ns || r.env.duration_ns))
     return cmd_usage(c, "--capture and --%s exclude each other",
                      r.env.delay_ns ? "delay" : "duration");
