@@ -10,10 +10,13 @@
 static const char *const pairs[][2] = {
     {"cudaDeviceCanAccessPeer", "cuDeviceCanAccessPeer"},
     {"cudaDeviceEnablePeerAccess", "cuCtxEnablePeerAccess"},
+    {"cudaDeviceReset", "cuDevicePrimaryCtxReset"},
     {"cudaEventBlockingSync", "CU_EVENT_BLOCKING_SYNC"},
+    {"cudaEventRecord", "cuEventRecord"},
     {"cudaEventSynchronize", "cuEventSynchronize"},
     {"cudaFree", "cuMemFree"},
     {"cudaFreeAsync", "cuMemFreeAsync"},
+    {"cudaGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams"},
     {"cudaGraphExecUpdate", "cuGraphExecUpdate"},
     {"cudaHostAlloc", "cuMemHostAlloc"},
     {"cudaHostAllocDefault", "flags 0"},
