@@ -134,7 +134,7 @@ static void take_pace(double *per_ns, uint64_t bytes, int64_t ns)
 }
 
 /* Copies that began before the wait; of its own thread, those up to the last operation that it waits for. Returns how many. */
-static uint64_t cover(wr_copy_times *x, wr_copy_stream *s, uint32_t wait, int64_t youngest)
+static uint64_t take_covered(wr_copy_times *x, wr_copy_stream *s, uint32_t wait, int64_t youngest)
 {
   const wr_covering_wait *w = &x->wait[wait];
   uint64_t covered = 0;
@@ -170,9 +170,10 @@ static void judge_wait(wr_copy_times *x, uint32_t at, const wr_wait_row *row)
     return;
   }
   const uint64_t *one = hash_map_get(&x->by_stream, stream_key(w->process, row->stream));
-  if (row->streams == 1 && one) covered = cover(x, &x->stream[*one], at, row->other);
+  if (row->streams == 1 && one) covered = take_covered(x, &x->stream[*one], at, row->other);
   for (size_t i = 0; row->streams > 1 && i < x->streams; i++)
-    if (x->stream[i].process == w->process) covered += cover(x, &x->stream[i], at, row->other);
+    if (x->stream[i].process == w->process)
+      covered += take_covered(x, &x->stream[i], at, row->other);
   if (covered) end_wait(x, w, covered == row->operations && !w->pace);
 }
 

@@ -49,48 +49,49 @@ static void *held[MOST_HELD];
 static int holding;
 static pthread_barrier_t stay;
 
-static void must(cudaError_t error)
+static void must_succeed(cudaError_t error)
 {
   if (error == cudaSuccess) return;
   (void)fprintf(stderr, "spells: %s\n", cudaGetErrorString(error));
   exit(99);
 }
 
-static void work(long n)
+static void call_all(long n)
 {
   static _Thread_local char host[64];
   static _Thread_local void *device;
   static _Thread_local cudaEvent_t event;
   if (!device) {
-    must(cudaMalloc(&device, sizeof host));
-    must(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    must_succeed(cudaMalloc(&device, sizeof host));
+    must_succeed(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     atomic_fetch_add(&calls, 1);
   }
   for (long i = 0; i < n; i++) {
-    must(cudaMemcpyAsync(device, host, sizeof host, cudaMemcpyHostToDevice, cudaStreamPerThread));
-    must(cudaMemsetAsync(device, (int)i, sizeof host, cudaStreamPerThread));
-    must(cudaEventRecord(event, cudaStreamPerThread));
-    must(cudaStreamSynchronize(cudaStreamPerThread));
+    must_succeed(
+        cudaMemcpyAsync(device, host, sizeof host, cudaMemcpyHostToDevice, cudaStreamPerThread));
+    must_succeed(cudaMemsetAsync(device, (int)i, sizeof host, cudaStreamPerThread));
+    must_succeed(cudaEventRecord(event, cudaStreamPerThread));
+    must_succeed(cudaStreamSynchronize(cudaStreamPerThread));
   }
   atomic_fetch_add(&calls, 4 * n);
 }
 
-static void hold(long n)
+static void hold_blocks(long n)
 {
   for (; n > 0 && holding < MOST_HELD; n--)
-    must(cudaMalloc(&held[holding++], BYTES));
+    must_succeed(cudaMalloc(&held[holding++], BYTES));
   for (; n < 0 && holding; n++)
-    must(cudaFree(held[--holding]));
+    must_succeed(cudaFree(held[--holding]));
 }
 
 static void pin(long n)
 {
   void *p;
   for (; n > 0; n--)
-    must(cudaMallocHost(&p, BYTES));
+    must_succeed(cudaMallocHost(&p, BYTES));
 }
 
-static void steer(const char *verb)
+static void steer_itself(const char *verb)
 {
   char line[256];
   (void)snprintf(line, sizeof line, "\"$WEIR\" %s %d >/dev/null", verb, (int)getpid());
@@ -115,19 +116,19 @@ static void await(const char *what)
 {
   const uint32_t wanted = strcmp(what, "all") ? WEIR_RECORD_MEMORY : WEIR_RECORD_ALL;
   do
-    work(1);
+    call_all(1);
   while (steered_by() != wanted);
 }
 
 static void *work_and_end(void *n)
 {
-  work(*(long *)n);
+  call_all(*(long *)n);
   return NULL;
 }
 
 static void *work_and_stay(void *n)
 {
-  work(*(long *)n);
+  call_all(*(long *)n);
   (void)pthread_barrier_wait(&stay);
   while (pause() < 0) {
   }
@@ -168,16 +169,16 @@ int main(int argc, char **argv)
 {
   for (int i = 1; i < argc; i++) {
     const char *what = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
-    if (!strcmp(what, "work")) work(number(argv[++i]));
-    if (!strcmp(what, "hold")) hold(number(argv[++i]));
-    if (!strcmp(what, "drop")) hold(-number(argv[++i]));
+    if (!strcmp(what, "work")) call_all(number(argv[++i]));
+    if (!strcmp(what, "hold")) hold_blocks(number(argv[++i]));
+    if (!strcmp(what, "drop")) hold_blocks(-number(argv[++i]));
     if (!strcmp(what, "pinned")) pin(number(argv[++i]));
     if (!strcmp(what, "push") && next) nvtxRangePushA(argv[++i]);
     if (!strcmp(what, "pop")) nvtxRangePop();
     if (!strcmp(what, "profiler"))
-      must(number(argv[++i]) ? cudaProfilerStart() : cudaProfilerStop());
+      must_succeed(number(argv[++i]) ? cudaProfilerStart() : cudaProfilerStop());
     if (!strcmp(what, "await") && next) await(argv[++i]);
-    if (!strcmp(what, "start") || !strcmp(what, "stop")) steer(what);
+    if (!strcmp(what, "start") || !strcmp(what, "stop")) steer_itself(what);
     if (!strcmp(what, "threads") || !strcmp(what, "stay")) {
       in_threads((int)number(argv[i + 1]), number(argv[i + 2]), *what == 't');
       i += 2;

@@ -46,7 +46,7 @@ static void launch_storm_twin(void)
 /* ---- step-of-short-kernels ------------------------------------------------------------------- */
 
 /* The launches of a step, which all of its kernels have in common. */
-static NOINLINE void push(float *p, unsigned blocks)
+static NOINLINE void launch_push(float *p, unsigned blocks)
 {
   int n = 64;
   void *args[] = {&p, &n};
@@ -60,16 +60,16 @@ static void launch_steps(int at_once)
 {
   float *p = some_memory(4096), host[16];
   for (int i = 0; i < STORMS; i++) {
-    push(p, 1);
-    push(p, 2);
-    push(p, 3);
-    push(p + 64, 2);
-    push(p + 128, 1);
-    push(p + 64, 3);
+    launch_push(p, 1);
+    launch_push(p, 2);
+    launch_push(p, 3);
+    launch_push(p + 64, 2);
+    launch_push(p + 128, 1);
+    launch_push(p + 64, 3);
     if (!at_once) CHECK(cudaMemsetAsync(p + 256, 0, 64, NULL));
-    push(p, 2);
-    push(p + 128, 2);
-    push(p + 64, 1);
+    launch_push(p, 2);
+    launch_push(p + 128, 2);
+    launch_push(p + 64, 1);
     CHECK(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
   }
   CHECK(cudaFree(p));
