@@ -796,6 +796,7 @@ static void remove_unborn(const char *dir)
   for (struct dirent *e; d && (e = readdir(d));) {
     const char *dot = strrchr(e->d_name, '.');
     bool ours = dot && (!strcmp(dot, WEIR_SPOOL_UNBORN) || !strcmp(dot, WR_TALLY_SUFFIX));
+    ours = ours || strstr(e->d_name, WR_TALLY_SUFFIX ".new"); /* of a commit that a kill ended */
     for (unsigned i = 0; i < sizeof about / sizeof *about; i++)
       ours = ours || !strcmp(e->d_name, about[i]);
     if (ours) (void)unlinkat(dirfd(d), e->d_name, 0);
