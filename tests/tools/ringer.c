@@ -38,7 +38,7 @@ static void *call_along(void *thread)
   return NULL;
 }
 
-static void begin(const char *path)
+static void open_ring(const char *path)
 {
   CUdevice device;
   int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -51,7 +51,7 @@ static void begin(const char *path)
 }
 
 /* 100 MiB are held, 250 asked for, of 300. */
-static void fail(int mend)
+static void fail_to_allocate(int mend)
 {
   CUdeviceptr held, more;
   if (cuMemAlloc(&held, 100 * MIB) || !cuMemAlloc(&more, 250 * MIB)) exit(9);
@@ -61,8 +61,8 @@ static void fail(int mend)
 static void do_as(const char *word)
 {
   char byte;
-  if (!strcmp(word, "mend")) fail(1);
-  if (!strcmp(word, "fail")) fail(0);
+  if (!strcmp(word, "mend")) fail_to_allocate(1);
+  if (!strcmp(word, "fail")) fail_to_allocate(0);
   if (!strcmp(word, "abort")) abort();
   if (!strcmp(word, "exit")) exit(3);
   while (!strcmp(word, "wait") && read(STDIN_FILENO, &byte, 1) > 0)
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 {
   pthread_t threads[MOST_THREADS];
   if (argc < 5) return 9;
-  begin(argv[1]);
+  open_ring(argv[1]);
   const int count = atoi(argv[2]);
   calls = strtoull(argv[3], NULL, 10);
   fast = strtoull(argv[4], NULL, 10);

@@ -29,7 +29,7 @@ enum {
 
 static volatile _Atomic unsigned long long *made;
 
-static void enter(void)
+static void enter_output(void)
 {
   enter_scratch();
   ck_assert_int_eq(mkdir("place", 0700), 0);
@@ -403,7 +403,7 @@ int main(void)
   Suite *s = suite_create("recorder");
   TCase *t = tcase_create("recorder");
   tcase_set_timeout(t, 0);
-  tcase_add_checked_fixture(t, enter, leave);
+  tcase_add_checked_fixture(t, enter_output, leave);
   tcase_add_test(t, a_ring_is_never_larger_than_asked_for);
   tcase_add_test(t, a_time_is_kept_within_the_size);
   tcase_add_test(t, the_live_set_is_that_of_the_whole_run);

@@ -206,7 +206,7 @@ static bool dump_once(const char *folder, double *dump, double *import_)
                                  trace,
                                  NULL};
   double before = 0;
-  bool good = bench_run(&before, NULL, NULL, tallies) && before > SIZED_EVENTS / 4 &&
+  bool good = bench_run(&before, NULL, NULL, tallies) && before > SIZED_EVENTS / 4.0 &&
               before < SIZED_EVENTS && bench_run(NULL, NULL, NULL, imports);
   *dump = bench_cpu_seconds / (SIZED_EVENTS - before) * 1e6;
   good = good && forget_tally(folder) && bench_run(NULL, NULL, NULL, imports);

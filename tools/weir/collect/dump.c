@@ -69,20 +69,20 @@ static void dump_clear(dump *x)
 /* Makes the folder of the first free number. Returns false after a message. */
 static bool make_folder(dump *x, const char *stem)
 {
-  for (unsigned n = 1; n <= MOST_NUMBER; n++) {
-    *x = (dump){
-        .number = n, .folder = cmd_format("%s.dump-%04u.d", stem, n), .trace = trace_name(stem, n)};
-    if (!is_there(x->trace)) {
-      if (mkdir(x->folder, 0700) == 0) return true;
-      if (errno != EEXIST) {
-        cmd_message("no dump was made: cannot make %s: %s.", x->folder, strerror(errno));
-        dump_clear(x);
-        return false;
-      }
+  int error = EEXIST;
+  for (unsigned n = 1; n <= MOST_NUMBER && error == EEXIST; n++) {
+    char *trace = trace_name(stem, n), *folder = cmd_format("%s.dump-%04u.d", stem, n);
+    error = is_there(trace) ? EEXIST : mkdir(folder, 0700) ? errno : 0;
+    if (!error) {
+      *x = (dump){.number = n, .folder = folder, .trace = trace};
+      return true;
     }
-    dump_clear(x);
+    if (error != EEXIST)
+      cmd_message("no dump was made: cannot make %s: %s.", folder, strerror(error));
+    free(trace);
+    free(folder);
   }
-  cmd_message("no dump was made: there are %d of %s.", MOST_NUMBER, stem);
+  if (error == EEXIST) cmd_message("no dump was made: there are %d of %s.", MOST_NUMBER, stem);
   return false;
 }
 

@@ -189,7 +189,7 @@ weir_status recorder_add(recorder *r, const char *spool, ring **out)
     ring_free(x);
     return st;
   }
-  r->rings = cmd_grow(r->rings, &r->room, r->count, sizeof *r->rings);
+  r->rings = cmd_grow(r->rings, &r->room, r->count, sizeof(void *));
   r->rings[r->count++] = *out = x;
   return WEIR_OK;
 }
