@@ -34,6 +34,7 @@
   X(SENT_BACK, sent_back, false, event, earlier)                                                                 \
   X(WAIT_AHEAD, wait_ahead, false, event, gap, gain, template, duration, shared)                                 \
   X(WAIT_COPY, wait_copy, false, event, gap, copy, template, duration, shared, copied, copy_ns, copy_bytes)      \
+  X(OWN_WORK, own_work, false, event, template, duration, queued)                                 \
   X(TIMED_WAIT, timed_wait, false, event)                                                                        \
   X(GIVEN_BLOCK, given_block, false, alloc)                                                                      \
   X(GIVEN_COPY, given_copy, false, event)                                                                        \

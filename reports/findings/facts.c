@@ -205,6 +205,7 @@ static weir_status see_call(pass *p, wr_common *t, const wr_fact_call *c)
   if (what & (WR_IS_USE | WR_IS_MOVE)) st = wr_block_use(&p->blocks, x, t, c);
   if (st || !(what & WR_SUCCEEDED)) return st;
   if (x->once_count && t->kind == WEIR_EV_COPY) wr_once_copy(x, t, c);
+  h->calls.queued += (what & WR_ADDS_WORK) != 0;
   count_memory(x, what);
   if (what & WR_SELDOM) st = see_seldom(p, x, &h->calls, t, c);
   if (!st && what & WR_FREES)
@@ -494,6 +495,8 @@ static uint32_t what_it_is(const wr_common *t, const wr_template *x, bool times)
                    t->kind == WEIR_EV_CALL || registers || times || captured;
   if (looked_at && t->kind != WEIR_EV_CACHE) what |= WR_LOOKED_AT;
   if (x->succeeded) what |= WR_SUCCEEDED;
+  if ((t->device_work || t->kind == WEIR_EV_CALL) && x->succeeded && !captured)
+    what |= WR_ADDS_WORK;
   if (x->done && orders) what |= WR_ORDERS;
   if (t->object) what |= WR_OBJECT;
   if (t->kind == WEIR_EV_SYNC && t->copy == WEIR_SYNC_QUERY && x->status == NOT_READY)

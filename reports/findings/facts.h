@@ -46,12 +46,13 @@ typedef enum wr_what {
   WR_OBJECT = 1 << 16,      /* it makes or ends an object */
   WR_STEPS = 1 << 17,       /* step_facts.h looks at it */
   WR_SETS_DEVICE = 1 << 18, /* it makes a device the thread's current one */
-  WR_POLLS = 1 << 19,    /* questions whether work is complete, one behind the other: it was not */
-  WR_TAKEN = 1 << 20,    /* some fact looks at it */
-  WR_MOVES = 1 << 22,    /* copy or memset that is not captured */
-  WR_PAUSED = 1 << 23,   /* such a question: it was, and the thread had paused */
-  WR_POLLS_ON = 1 << 24, /* poll_facts.h looks at it: where there are such */
-  WR_STEPS_ON = 1 << 21  /* step_facts.c needs more of it than when it was */
+  WR_POLLS = 1 << 19,     /* questions whether work is complete, one behind the other: it was not */
+  WR_TAKEN = 1 << 20,     /* some fact looks at it */
+  WR_MOVES = 1 << 22,     /* copy or memset that is not captured */
+  WR_ADDS_WORK = 1 << 25, /* a copy, memset, launch or other call that succeeded, not captured */
+  WR_PAUSED = 1 << 23,    /* such a question: it was, and the thread had paused */
+  WR_POLLS_ON = 1 << 24,  /* poll_facts.h looks at it: where there are such */
+  WR_STEPS_ON = 1 << 21   /* step_facts.c needs more of it than when it was */
 } wr_what;
 
 enum { WR_CACHE_LINE = 64 };

@@ -377,6 +377,16 @@ uint16_t wr_thread_kind(const wr_common *t)
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
+/* Other threads may have work in what is waited for: the thread's own is counted. */
+static weir_status see_own_work(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
+                                const wr_fact_call *c)
+{
+  int64_t queued = h->queued;
+  if (t->copy != WEIR_SYNC_STREAM && t->copy != WEIR_SYNC_CONTEXT) return WEIR_OK;
+  h->queued = 0;
+  return queued ? ADD(f, OWN_WORK, c->id, t->id, c->duration, queued) : WEIR_OK;
+}
+
 weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_common *t,
                            const wr_fact_call *c, bool shared)
 {
@@ -389,6 +399,7 @@ weir_status wr_thread_take(wr_thread_facts *f, wr_thread_state *h, const wr_comm
   if (!s && in & ALONE) s = see_run(f, h, t, c);
   if (!s && in & GAPS) s = see_gaps(f, h, t, c);
   if (in & FREE_WAITS) h->followed = true;
+  if (!s && t->asked) s = see_own_work(f, h, t, c);
   if (!s && in & ORDERS) s = see_result(f, h, t, c);
   return !s && in & ORDERS ? see_order(f, h, t, c, shared) : s;
 }

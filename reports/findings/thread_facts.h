@@ -52,6 +52,7 @@ typedef struct wr_thread_state {
   wr_held_call held[WR_LEAST_ROWS]; /* of the matrix that goes on, until it has as many */
   size_t matrix;
   uint64_t rows;
+  int64_t queued; /* calls that add work since the last wait for a stream or a context */
   /* the last wait */
   int64_t wait, wait_end, gap;
   int64_t wait_template, wait_duration;
