@@ -281,6 +281,8 @@ START_TEST(a_dump_that_is_asked_for_is_made_while_the_program_goes_on)
   for (unsigned i = 1; i <= 2; i++) {
     outcome *o = sh_status(0, PLACE "$WEIR dump %d", (int)made[WORDS - 1]);
     ck_assert_ptr_nonnull(strstr(o->out, i == 1 ? "/t.0001.db\n" : "/t.0002.db\n"));
+    ck_assert_uint_eq(dumps(), i); /* it is complete by then */
+    expect_no_gap(i == 1 ? "t.0001.db" : "t.0002.db", 1, 3000);
   }
   (void)close(hold[1]);
   ck_assert_int_eq(waitpid(weir, &status, 0), weir);

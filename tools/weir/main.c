@@ -121,8 +121,8 @@ const cmd weir_commands[] = {
      IN_IMPORT, NULL, false, import_main},
     {"dump", "PID", "Have what is kept of a program that runs written as a trace, now",
      "PID is that of a program under 'weir run --keep', or that of 'weir run'.\n"
-     "Prints the name of the trace, which is being written then. The program goes on meanwhile.",
-     0, NULL, false, start_main},
+     "Prints the name of the trace once it is complete. The program goes on meanwhile.",
+     0, NULL, false, dump_main},
     {"start", "PID|TRACE", "Have a program that runs record all calls from now on",
      "PID is a program's, and it alone is meant; or that of 'weir run', or the TRACE that is "
      "being\n"

@@ -10,6 +10,7 @@ int run_main(const cmd *c, int argc, char **argv);
 int collect_main(const cmd *c, int argc, char **argv);
 int import_main(const cmd *c, int argc, char **argv);
 int start_main(const cmd *c, int argc, char **argv);
+int dump_main(const cmd *c, int argc, char **argv);
 int recover_main(const cmd *c, int argc, char **argv);
 int ps_main(const cmd *c, int argc, char **argv);
 int top_main(const cmd *c, int argc, char **argv);

@@ -190,6 +190,17 @@ steer *collector_steer(collector *c)
   return c->steer;
 }
 
+/* What has become of a dump that was asked for: the reply is `runs` or `made`. */
+static bool answer_dumped(void *context, FILE *reply, unsigned count, char *const *words)
+{
+  const dump_state state = count ? recorder_dump_state(context, words[0]) : DUMP_FAILED;
+  if (state == DUMP_FAILED)
+    (void)fprintf(reply, "the dump could not be written: its collector has printed why\n");
+  else
+    (void)fputs(state == DUMP_RUNS ? "runs\n" : "made\n", reply);
+  return state != DUMP_FAILED;
+}
+
 /* `weir dump`: the reply is the name of the trace, which is being written then. */
 static bool answer_dump(void *context, FILE *reply, unsigned count, char *const *words)
 {
@@ -204,7 +215,9 @@ static bool answer_dump(void *context, FILE *reply, unsigned count, char *const 
 void collector_record(collector *c, recorder *r)
 {
   c->recorder = r;
-  if (c->control) control_on(c->control, "dump", answer_dump, r);
+  if (!c->control) return;
+  control_on(c->control, "dump", answer_dump, r);
+  control_on(c->control, "dumped", answer_dumped, r);
 }
 
 control *collector_control(collector *c)

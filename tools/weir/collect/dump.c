@@ -363,6 +363,13 @@ dump_state dumper_state(const dumper *d, unsigned number)
   return number && number <= d->count ? d->dumps[number - 1].state : DUMP_FAILED;
 }
 
+dump_state dumper_state_of(const dumper *d, const char *trace)
+{
+  for (unsigned i = 0; i < d->count; i++)
+    if (!strcmp(d->dumps[i].trace, trace)) return d->dumps[i].state;
+  return DUMP_FAILED;
+}
+
 unsigned dumper_running(const dumper *d)
 {
   return d->running;

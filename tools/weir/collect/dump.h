@@ -40,6 +40,9 @@ unsigned dumper_begin(dumper *d, const dump_request *r);
 void dumper_look(dumper *d, bool wait);
 
 dump_state dumper_state(const dumper *d, unsigned number);
+
+/* The same by the name of its trace. */
+dump_state dumper_state_of(const dumper *d, const char *trace);
 unsigned dumper_running(const dumper *d);
 unsigned dumper_made(const dumper *d);
 

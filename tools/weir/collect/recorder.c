@@ -511,6 +511,12 @@ const char *recorder_ask(recorder *r)
   return number ? dumper_trace(r->dumper, number) : NULL;
 }
 
+dump_state recorder_dump_state(recorder *r, const char *trace)
+{
+  dumper_look(r->dumper, false);
+  return dumper_state_of(r->dumper, trace);
+}
+
 static watched_device *find_device(recorder *r, const char *bus)
 {
   for (watched_device *d = r->device; d < r->device + DEVICES; d++) {

@@ -21,6 +21,7 @@
 #include "core/base/keep.h"
 #include "reports/import/import.h"
 #include "tools/weir/collect/collector.h"
+#include "tools/weir/collect/dump.h"
 
 #define RECORDER_MARK ".keep" /* in a folder whose spools are rings */
 
@@ -75,6 +76,9 @@ weir_status recorder_usage(recorder *r, const importer_usage *u);
 
 /* Makes the dump that `weir dump` asks for. Returns its trace (borrowed); NULL after a message. */
 const char *recorder_ask(recorder *r);
+
+/* What has become of the dump whose trace has this name. */
+dump_state recorder_dump_state(recorder *r, const char *trace);
 
 /* All is over: dumps that wait are due now, and those that run are waited for. */
 void recorder_finish(recorder *r);

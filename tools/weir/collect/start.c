@@ -1,5 +1,5 @@
-/* start.c: weir start, weir stop (steer.h), weir dump (recorder.h): a request to the collector of a
- * program that runs. The verb is the command's name. */
+/* start.c: weir start, weir stop (steer.h): a request to the collector of a program that runs. The verb
+ * is the command's name. */
 #include "tools/weir/base/commands.h"
 #include "tools/weir/collect/control.h"
 
