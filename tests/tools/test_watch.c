@@ -112,6 +112,18 @@ START_TEST(top_knows_all_of_a_run_with_metrics)
 }
 END_TEST
 
+/* Copies are left out, allocations never. */
+START_TEST(top_knows_all_memory_of_a_dormant_run)
+{
+  held h = hold_program("--dormant", "");
+  outcome *o = sh_status(0, "$WEIR top --samples 1 t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "of whole runs"));
+  ck_assert_ptr_nonnull(strstr(o->out, "live   5.00 MiB"));
+  ck_assert_ptr_null(strstr(o->out, "LIVE*"));
+  let_end(&h);
+}
+END_TEST
+
 START_TEST(top_of_a_run_without_metrics_begins_when_it_is_asked)
 {
   held h = hold_program("", "20000");
@@ -122,8 +134,12 @@ START_TEST(top_of_a_run_without_metrics_begins_when_it_is_asked)
   const char *since = strstr(o->out, "\"since_ns\": ");
   ck_assert_ptr_nonnull(since);
   ck_assert_ptr_nonnull(strstr(o->out, "\"direction\": \"h2d\""));
-  if (strtoll(since + 12, NULL, 10)) /* its first chunks had been handed back */
-    ck_assert_ptr_nonnull(strstr(sh_status(0, "$WEIR top --samples 1 t.db")->out, ", since "));
+  if (strtoll(since + 12, NULL, 10)) { /* its first chunks had been handed back */
+    o = sh_status(0, "$WEIR top --samples 1 t.db");
+    ck_assert_ptr_nonnull(strstr(o->out, ", since "));
+    ck_assert_ptr_nonnull(strstr(o->out, "      LIVE*      PEAK*"));
+    ck_assert_ptr_nonnull(strstr(o->out, "\n* allocated since "));
+  }
   let_go_on(&h);
   ck_assert_int_eq(waitpid(h.weir, NULL, 0), h.weir);
 }
@@ -494,6 +510,7 @@ int main(void)
   tcase_add_checked_fixture(p, enter_own_place, leave_scratch);
   tcase_add_test(w, ps_lists_what_is_recorded);
   tcase_add_test(w, top_knows_all_of_a_run_with_metrics);
+  tcase_add_test(w, top_knows_all_memory_of_a_dormant_run);
   tcase_add_test(w, top_of_a_run_without_metrics_begins_when_it_is_asked);
   tcase_add_test(w, who_is_not_recorded_is_not_found);
   tcase_add_test(w, a_hundred_tops_that_come_and_go_change_nothing);

@@ -239,6 +239,11 @@ static void serve_metrics(void *context)
   metrics_serve(context);
 }
 
+void watch_begin(watch *w)
+{
+  (void)begin_view(w);
+}
+
 void watch_metrics(watch *w, metrics *m)
 {
   w->metrics = m;

@@ -16,8 +16,10 @@ typedef struct watch watch;
  * borrowed. New. */
 watch *watch_new(collector *c, const char *trace);
 
-/* Figures are made from now on, and served as a page (owned from then on). Before the first program
- * runs. */
+/* Figures are made from now on: before the first program runs they are of whole runs. */
+void watch_begin(watch *w);
+
+/* The same, and they are served as a page (owned from then on). */
 void watch_metrics(watch *w, metrics *m);
 
 /* The run has ended: what is written to a file is written for the last time. */

@@ -483,6 +483,7 @@ static char *open_trace(run *r)
                  : r->output ? open_wanted(r, command)
                              : open_unnamed(r, command);
   if (output) collector_serve(r->job.collector, getpid());
+  if (output && (r->env.dormant || r->env.capture)) watch_begin(r->job.watch);
   if (output && r->metrics) watch_metrics(r->job.watch, r->metrics);
   if (output) r->metrics = NULL;
   if (output && !r->env.sim) collector_ask_nvml(r->job.collector);

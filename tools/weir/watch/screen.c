@@ -147,6 +147,13 @@ static double share_of(const screen *s, uint64_t now_ns, uint64_t before_ns)
   return (double)rate_of(s, now_ns, before_ns) * 1e-7;
 }
 
+/* Titles of figures that lack what was allocated before counting began have a star, which a line
+ * explains. */
+static const char *title_of(const screen *s, const char *whole, const char *partial)
+{
+  return s->now->since_ns ? partial : whole;
+}
+
 /* ---- processes ------------------------------------------------------------------------------- */
 
 typedef struct shown {
@@ -204,7 +211,8 @@ static void put_processes(printer *p)
     all[i] = show_process(p->s, &now->process[i]);
   qsort(all, now->count, sizeof *all, most_first);
   put_line(p, "%7s %4s %-*s %10s %10s %11s %5s %8s %5s", "PID", "RANK", (int)wide, "PROGRAM",
-           "LIVE", "PEAK", "COPIED", "WAITS", "EVENTS/S", "DROPS");
+           title_of(p->s, "LIVE", "LIVE*"), title_of(p->s, "PEAK", "PEAK*"), "COPIED", "WAITS",
+           "EVENTS/S", "DROPS");
   for (unsigned i = 0; i < now->count && i < most; i++)
     put_process(p, &all[i]);
   if (now->count > most) put_line(p, "%8s", "…");
@@ -225,7 +233,8 @@ static void add_memory(block *b, const screen *s)
 {
   sample_rows rows = sum_rows(s->now, SAMPLE_MEMORY, true);
   char device[16];
-  add_line(b, "%6s %-9s %10s %10s", "DEVICE", "MEMORY", "LIVE", "PEAK");
+  add_line(b, "%6s %-9s %10s %10s", "DEVICE", "MEMORY", title_of(s, "LIVE", "LIVE*"),
+           title_of(s, "PEAK", "PEAK*"));
   for (unsigned i = 0; i < rows.count; i++) {
     device_text(device, rows.row[i].device);
     add_line(b, "%6s %-9s %10s %10s", device, rows.row[i].what, BYTES(rows.row[i].n[0]),
@@ -350,8 +359,8 @@ static void put_history(printer *p)
     at = stpcpy(at, (s->blocks ? bars : plain)[level < 8 ? level : 7]);
   }
   *at = 0;
-  put_line(p, "live %10s  at most %10s  %s", BYTES(screen_live(s->now)), BYTES(most > 1 ? most : 0),
-           text);
+  put_line(p, "%-5s%10s  at most %10s  %s", title_of(s, "live", "live*"),
+           BYTES(screen_live(s->now)), BYTES(most > 1 ? most : 0), text);
 }
 
 static void put_time(char out[16], uint64_t ns)
@@ -376,12 +385,21 @@ static void put_top(printer *p)
            s->before ? share_of(s, s->now->own_ns, s->before->own_ns) : 0.0);
 }
 
+static void put_note(printer *p)
+{
+  char since[16];
+  if (!p->s->now->since_ns) return;
+  put_time(since, p->s->now->since_ns);
+  put_line(p, "* allocated since %s alone: of whole runs with --keep, --dormant, --metrics", since);
+}
+
 void screen_print(FILE *out, const screen *s)
 {
   printer p = {out, s, 0};
   block *left = cmd_alloc(sizeof *left), *right = cmd_alloc(sizeof *right);
   put_top(&p);
   put_history(&p);
+  put_note(&p);
   put_line(&p, "%s", "");
   put_processes(&p);
   put_line(&p, "%s", "");
