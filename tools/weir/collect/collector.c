@@ -220,6 +220,11 @@ void collector_record(collector *c, recorder *r)
   control_on(c->control, "dumped", answer_dumped, r);
 }
 
+unsigned collector_dumps(const collector *c)
+{
+  return c->recorder ? recorder_dumps(c->recorder) : 0;
+}
+
 control *collector_control(collector *c)
 {
   return c->control;

@@ -83,6 +83,9 @@ live *collector_watch(collector *c);
 /* What the programs record (borrowed; steer.h). */
 steer *collector_steer(collector *c);
 
+/* Dumps that a recorder has made; 0 where there is none. */
+unsigned collector_dumps(const collector *c);
+
 /* Reads on now, for who asks: the tallies of collector_watch(), and with `import` the trace, too. */
 void collector_read_on(collector *c, bool import);
 

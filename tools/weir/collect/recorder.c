@@ -511,6 +511,12 @@ const char *recorder_ask(recorder *r)
   return number ? dumper_trace(r->dumper, number) : NULL;
 }
 
+unsigned recorder_dumps(recorder *r)
+{
+  dumper_look(r->dumper, false);
+  return dumper_made(r->dumper);
+}
+
 dump_state recorder_dump_state(recorder *r, const char *trace)
 {
   dumper_look(r->dumper, false);
@@ -551,7 +557,10 @@ void recorder_report(recorder *r)
   char text[32];
   if (r->dropped)
     cmd_message("%s events were dropped (%s): dumps have numbers that are lower bounds.",
-                cmd_grouped(text, r->dropped), spool_drop_reason(r->drop_errno));
+                cmd_grouped(text, r->dropped),
+                r->drop_errno == ENOBUFS ? "the program was faster than what it fills was taken; a "
+                                           "larger --keep has more room"
+                                         : spool_drop_reason(r->drop_errno));
   for (unsigned i = 0; i < r->count; i++)
     if (r->rings[i]->stays) {
       cmd_message("what was kept stays in %s: once there is room for it, run 'weir recover %s'.",

@@ -77,6 +77,9 @@ weir_status recorder_usage(recorder *r, const importer_usage *u);
 /* Makes the dump that `weir dump` asks for. Returns its trace (borrowed); NULL after a message. */
 const char *recorder_ask(recorder *r);
 
+/* How many dumps are complete. */
+unsigned recorder_dumps(recorder *r);
+
 /* What has become of the dump whose trace has this name. */
 dump_state recorder_dump_state(recorder *r, const char *trace);
 

@@ -228,6 +228,7 @@ static void write_page(void *context, FILE *out, bool open_metrics)
   const wr_page page = {.job = w->job,
                         .process = p,
                         .count = count,
+                        .dumps = collector_dumps(w->collector),
                         .own_seconds = (double)own_ns() * 1e-9,
                         .since = (double)view_since(w->view) * 1e-9};
   wr_page_write(out, &page, open_metrics);
