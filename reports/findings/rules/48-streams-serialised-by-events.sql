@@ -3,6 +3,7 @@
 -- title: Wait of a stream for an event of another, of which it needs nothing
 -- severity: medium
 -- certainty: likely
+-- needs: whole_run
 -- often: 8
 -- queued: device
 -- rows: order_unneeded

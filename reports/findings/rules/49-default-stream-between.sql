@@ -3,6 +3,7 @@
 -- title: Work in the default stream that waits for streams which it has nothing to do with
 -- severity: medium
 -- certainty: likely
+-- needs: whole_run
 -- often: 8
 -- threshold: min_times 8 times at one place, where it shares memory with one of the streams
 -- threshold: most 1000000 pairs of a place that is named and a block

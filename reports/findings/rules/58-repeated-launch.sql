@@ -3,6 +3,7 @@
 -- title: A kernel launched again on what it was given the last time
 -- severity: medium
 -- certainty: likely
+-- needs: whole_run
 -- queued: device
 -- least: untimed
 -- names: kernels
