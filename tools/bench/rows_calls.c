@@ -17,13 +17,15 @@ static const char *const *extra; /* NAME=VALUE words that children run with; NUL
 
 #define UNREAD  "unread"  /* observe, with --access=off */
 #define DORMANT "dormant" /* observe, with --dormant */
+#define KEPT    "kept"    /* observe, with --keep */
 
 /* The mode that a row's word means: what device times are recorded in is observe. */
 static const char *weir_mode_of(const char *word)
 {
   bool observes = strcmp(word, "copies") == 0 || strcmp(word, "all") == 0 ||
 #define HASHED "hash-auto"
-                  !strcmp(word, UNREAD) || !strcmp(word, HASHED) || !strcmp(word, DORMANT);
+                  !strcmp(word, UNREAD) || !strcmp(word, HASHED) || !strcmp(word, DORMANT) ||
+                  !strcmp(word, KEPT);
   return observes ? "observe" : word;
 }
 
@@ -37,6 +39,7 @@ static int add_options(const char **argv, int n, const char *mode, const char *s
   argv[n++] = bench_text("--stacks=%s", stacks);
   bool unread = !strcmp(mode, UNREAD), hashed = !strcmp(mode, HASHED);
   if (!strcmp(mode, DORMANT)) argv[n++] = "--dormant";
+  if (!strcmp(mode, KEPT)) argv[n++] = "--keep";
   argv[n++] = bench_text("--access=%s", unread ? "off" : "on");
   bool times = !strcmp(mode, "copies") || !strcmp(mode, "all");
   argv[n++] = bench_text("--device-times=%s", times ? mode : "off");
@@ -321,14 +324,14 @@ static bool calibrate(measured *m, char *text, size_t bytes)
   return ok;
 }
 
+/* Recorded into a trace, or by a recorder. */
 static void whole_program(measured *m, const row *r)
 {
   double difference;
   char rounds[32];
-  (void)r;
   if (!calibrate(m, rounds, sizeof rounds)) return;
   const char *const args[] = {"program", "100000", rounds, NULL};
-  if (compare_with_base(m, NULL, "observe", "32", args, &difference))
+  if (compare_with_base(m, NULL, r->args[0], "32", args, &difference))
     m->value = 100 * difference / m->without;
 }
 
@@ -464,7 +467,9 @@ const row rows_calls[] = {
             NULL, "range", "100", "1000", "20000"),
     AT_MOST("program", "whole program, 100 k calls/s", "% added", 1, whole_program,
             "s for 100 k calls, 10 us of work after each, stacks on, collector beside, 9 pairs",
-            NULL),
+            "observe"),
+    AT_MOST("keep", "whole program, 100 k calls/s, --keep", "% added", 1, whole_program,
+            "the same, with a recorder in place of the importer", KEPT),
     AT_MOST("device-copies", "copies' device times, whole program", "% added", 2, device_times,
             NULL, "copies"),
     AT_MOST("device-all", "all device times, whole program", "% added", 5, device_times, NULL,
