@@ -24,7 +24,7 @@ enum {
   ARENA_BYTES = 64 << 10
 };
 
-/* The 8-byte words of a parameter, and the bytes behind them. */
+/* The 8-byte words of a parameter, and the bytes after them. */
 typedef struct layout_part {
   uint16_t index; /* of the parameter */
   uint16_t words;

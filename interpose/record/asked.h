@@ -8,7 +8,7 @@
  *
  * A thread's places are in a table of its own: counting reads no clock and takes no lock. What is
  * not recorded yet is an eighth of a place's calls at most, and no more than 4096; a killed program
- * loses that. While only memory is recorded none is added to a record. Calls that the runtime and the driver make themselves are told by their return
+ * loses that. While only memory is recorded none is added to a record. Calls that the runtime and the driver make themselves are known by their return
  * address, and not counted. */
 #ifndef WEIR_INTERPOSE_ASKED_H
 #define WEIR_INTERPOSE_ASKED_H

@@ -245,8 +245,8 @@ add_sums(wr_search *x, const wr_rule *rule, const wr_search_row *r, wr_search_ce
   if (r->related && (!g->related || r->event < g->first))
     g->related = r->related, g->first = r->event;
   weir_status s = claim_row(x, rule, r, g->claims);
-  return s || !rule->behind || !x->copy_times.copies ? s
-                                                     : wr_search_add_behind(x, rule, r, g->claims);
+  return s || !rule->later || !x->copy_times.copies ? s
+                                                    : wr_search_add_later(x, rule, r, g->claims);
 }
 
 weir_status wr_search_add_row(wr_search *x, const wr_rule *rule, const wr_search_row *r)

@@ -46,7 +46,7 @@ typedef enum wr_what {
   WR_OBJECT = 1 << 16,      /* it makes or ends an object */
   WR_STEPS = 1 << 17,       /* step_facts.h looks at it */
   WR_SETS_DEVICE = 1 << 18, /* it makes a device the thread's current one */
-  WR_POLLS = 1 << 19,     /* questions whether work is complete, one behind the other: it was not */
+  WR_POLLS = 1 << 19,     /* questions whether work is complete, one after the other: it was not */
   WR_TAKEN = 1 << 20,     /* some fact looks at it */
   WR_MOVES = 1 << 22,     /* copy or memset that is not captured */
   WR_ADDS_WORK = 1 << 25, /* a copy, memset, launch or other call that succeeded, not captured */

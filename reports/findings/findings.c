@@ -326,7 +326,7 @@ void wr_findings_close(wr_findings_pass *x)
   wr_launch_close(&x->launches);
   wr_facts_free(&x->facts);
   wr_copy_times_close(&x->copy_times);
-  free(x->behind.piece);
+  free(x->later.piece);
   free(x->place_at);
   free(x->family_at);
   free(x->cells);
@@ -340,7 +340,7 @@ void wr_findings_close(wr_findings_pass *x)
 /* How much the run gains by it, as a part of its time, or of the most memory; where that is nothing, what it costs. */
 static double weight(const wr_findings *all, const wr_finding *f)
 {
-  double time = ((double)f->saving_ns + (double)f->behind_ns + (double)f->cost_ns * 1e-6) /
+  double time = ((double)f->saving_ns + (double)f->later_ns + (double)f->cost_ns * 1e-6) /
                 (double)all->duration_ns;
   return f->rule->holds ? time + (double)f->saving_bytes * 1e-12 : time;
 }
@@ -418,7 +418,7 @@ static weir_status add_up(wr_search *x)
   if (!s) s = wr_claims_add_up(&x->claims, &end);
   if (!s) wr_gains_end(&gains);
   if (!s) take_gains(x, &gains);
-  if (!s) s = wr_search_add_behind_up(x, rank);
+  if (!s) s = wr_search_add_later_up(x, rank);
   if (!s && !wr_overlaps_end(&overlaps, x->f)) s = wr_search_no_memory(x);
   x->f->moved_bytes = end.moved_bytes;
   wr_gains_close(&gains);
@@ -430,8 +430,8 @@ static weir_status add_up(wr_search *x)
 static int small_by_cost(const void *left, const void *right)
 {
   const wr_small_finding *a = left, *b = right;
-  uint64_t of_a = (a->saving_ns ? a->saving_ns : a->cost_ns) + a->behind_ns,
-           of_b = (b->saving_ns ? b->saving_ns : b->cost_ns) + b->behind_ns;
+  uint64_t of_a = (a->saving_ns ? a->saving_ns : a->cost_ns) + a->later_ns,
+           of_b = (b->saving_ns ? b->saving_ns : b->cost_ns) + b->later_ns;
   if (of_a != of_b) return of_a < of_b ? 1 : -1;
   return strcmp(a->rule->id, b->rule->id);
 }

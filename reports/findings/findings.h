@@ -67,11 +67,11 @@ typedef struct wr_finding {
   uint64_t slow_count,
       slow_ns; /* operations that took far longer than the others; theirs that is in no saving */
   uint64_t
-      behind_ns; /* of a device, which the run may gain besides the saving, and no more; 0: none, or not known */
-  bool least;        /* the run gains `saving_ns` at least; else at most */
-  uint64_t added_ns; /* what it gains when all that stand in front of it are done (gains.h) */
-  uint64_t added_behind_ns; /* of `behind_ns`, the same */
-  bool spread;              /* there is an interval of the saving: */
+      later_ns; /* of a device, which the run may gain besides the saving, and no more; 0: none, or not known */
+  bool least;              /* the run gains `saving_ns` at least; else at most */
+  uint64_t added_ns;       /* what it gains when all that stand in front of it are done (gains.h) */
+  uint64_t added_later_ns; /* of `later_ns`, the same */
+  bool spread;             /* there is an interval of the saving: */
   uint64_t low_ns, high_ns; /* its ends, at 95 % */
   size_t made;              /* its number, from 1, among all before they were in order */
   size_t
@@ -90,8 +90,8 @@ typedef struct wr_small_finding {
   const wr_rule *rule;   /* of the same wr_findings */
   char *function, *file; /* owned; file NULL: not known */
   int line;
-  uint64_t cost_ns, saving_ns, behind_ns, saving_bytes, count; /* of that place */
-  bool several;                                                /* places */
+  uint64_t cost_ns, saving_ns, later_ns, saving_bytes, count; /* of that place */
+  bool several;                                               /* places */
 } wr_small_finding;
 
 /* Why a rule could not judge a trace from which calls were left out. */

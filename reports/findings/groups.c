@@ -8,7 +8,7 @@
 
 enum {
   MANY_THREADS = 8, /* times what a place has to do often: by so much in all it is a habit, too */
-  MUCH_BEHIND = 20  /* a part of a saving, below which what a device takes is not in a finding */
+  MUCH_LATER = 20   /* a part of a saving, below which what a device takes is not in a finding */
 };
 #define MOST_OF_CALLERS 0.6 /* of what a place costs: a caller that has it stands alone */
 
@@ -16,7 +16,7 @@ enum {
 static bool matters(const wr_search *x, const wr_rule *rule, const wr_search_group *g)
 {
   const wr_min_cost *m = &x->f->min;
-  const uint64_t cost = wr_capped_sum(g->saving ? g->saving : g->cost, g->behind), bytes = g->bytes;
+  const uint64_t cost = wr_capped_sum(g->saving ? g->saving : g->cost, g->later), bytes = g->bytes;
   if (m->ns >= 0 && cost >= (uint64_t)m->ns) return true;
   if (m->share >= 0 && cost && (double)cost >= m->share * (double)x->f->duration_ns) return true;
   if (!rule->holds) return false;
@@ -138,10 +138,10 @@ static weir_status name_range(wr_search *x, int64_t name, char **out)
 }
 
 /* ns of a device; 0: too little to make two figures of one. */
-static uint64_t behind_of(const wr_search_group *g)
+static uint64_t later_of(const wr_search_group *g)
 {
   const uint64_t saving = g->saving ? g->saving : g->cost;
-  return g->behind > saving / MUCH_BEHIND ? g->behind : 0;
+  return g->later > saving / MUCH_LATER ? g->later : 0;
 }
 
 static wr_finding *new_finding(wr_search *x, const wr_rule *rule, const wr_search_group *g)
@@ -159,7 +159,7 @@ static wr_finding *new_finding(wr_search *x, const wr_rule *rule, const wr_searc
                       .certainty = g->certainty,
                       .cost_ns = g->cost,
                       .saving_ns = g->saving,
-                      .behind_ns = behind_of(g),
+                      .later_ns = later_of(g),
                       .least = least,
                       .saving_bytes = g->bytes,
                       .count = g->count,
@@ -210,7 +210,7 @@ static wr_search_group sum_of(const wr_search_group *g, size_t count)
   for (size_t i = 1; i < count; i++) {
     all.cost = wr_capped_sum(all.cost, g[i].cost),
     all.saving = wr_capped_sum(all.saving, g[i].saving);
-    all.behind = wr_capped_sum(all.behind, g[i].behind);
+    all.later = wr_capped_sum(all.later, g[i].later);
     all.bytes = wr_capped_sum(all.bytes, g[i].bytes),
     all.count = wr_capped_sum(all.count, g[i].count);
     all.slow_count += g[i].slow_count, all.slow_ns = wr_capped_sum(all.slow_ns, g[i].slow_ns);
@@ -237,7 +237,7 @@ static weir_status keep_small(wr_search *x, const wr_rule *rule, const wr_search
                           .line = n->file ? n->line : 0,
                           .cost_ns = g->cost,
                           .saving_ns = g->saving,
-                          .behind_ns = behind_of(g),
+                          .later_ns = later_of(g),
                           .saving_bytes = g->bytes,
                           .count = g->count,
                           .several = count > 1};
@@ -291,7 +291,7 @@ static bool judge_place(wr_search *x, const wr_rule *rule, wr_search_group *g)
 weir_status wr_search_finish_groups(wr_search *x, const wr_rule *rule)
 {
   weir_status s = wr_search_end_rows(x);
-  if (!s) s = wr_search_sum_behind(x);
+  if (!s) s = wr_search_sum_later(x);
   for (size_t i = 0; i < x->group_count; i++)
     set_slow_apart(x, &x->groups[i]);
   for (size_t i = 0; i < x->tally_count; i++) {

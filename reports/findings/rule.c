@@ -24,7 +24,7 @@ enum { MOST_FILES = 256 };
 static const char *const certainties[] = {"certain", "likely", "possible"};
 static const char *const severities[] = {"high", "medium", "low"};
 static const char *const leasts[] = {"never", "untimed", "always"};
-static const char *const behinds[] = {"nothing", "copy", "round"};
+static const char *const later_words[] = {"nothing", "copy", "round"};
 
 const char *wr_certainty_name(wr_certainty c)
 {
@@ -151,8 +151,8 @@ static weir_status take_value(wr_rule *r, const char *key, const char *value, in
     good = r->queued = !strcmp(value, "device");
   else if (!strcmp(key, "least"))
     good = read_word(leasts, value, &n), r->least = (wr_least_when)n;
-  else if (!strcmp(key, "behind"))
-    good = read_word(behinds, value, &n), r->behind = (wr_behind)n;
+  else if (!strcmp(key, "later"))
+    good = read_word(later_words, value, &n), r->later = (wr_later)n;
   else if (!strcmp(key, "holds"))
     good = r->holds = !strcmp(value, "bytes");
   else if (!strcmp(key, "partial"))

@@ -14,7 +14,7 @@
  *   -- queued: device                   with device times its savings follow one another on a device
  *   -- least: untimed                   without device times its savings are the host's time alone,
  *                                       and the run gains at least that; always: with them, too
- *   -- behind: copy                     its operations are copies that are not needed: without device times a
+ *   -- later: copy                     its operations are copies that are not needed: without device times a
  *                                       finding has also what the device takes for those whose calls
  *                                       return before; round: of a copy to a device also the one to
  *                                       the host before it (`related`), and the wait for that
@@ -52,7 +52,7 @@ typedef enum wr_certainty { WR_CERTAIN, WR_LIKELY, WR_POSSIBLE } wr_certainty;
 typedef enum wr_severity { WR_HIGH, WR_MEDIUM, WR_LOW } wr_severity;
 typedef enum wr_least_when { WR_LEAST_NEVER, WR_LEAST_UNTIMED, WR_LEAST_ALWAYS } wr_least_when;
 
-typedef enum wr_behind { WR_BEHIND_NOTHING, WR_BEHIND_COPY, WR_BEHIND_ROUND } wr_behind;
+typedef enum wr_later { WR_LATER_NOTHING, WR_LATER_COPY, WR_LATER_ROUND } wr_later;
 
 enum { WR_RULE_THRESHOLDS = 12, WR_RULE_BYTES = 1 << 16 /* of a file, at most */ };
 
@@ -72,7 +72,7 @@ typedef struct wr_rule { /* all texts are owned */
   wr_certainty certainty;
   bool queued;         /* savings by device times follow one another */
   wr_least_when least; /* when its savings are the least that the run gains */
-  wr_behind behind;    /* what of a device's time is behind the operations */
+  wr_later later;      /* what of a device's time comes after the operations' calls */
   bool holds;          /* its bytes are memory held */
   bool partial;        /* it is right without calls that change nothing of what is live, too */
   bool kernels;        /* what its operations launch, or wait for, is named */

@@ -41,7 +41,7 @@ typedef struct wr_search_group { /* what becomes a finding, or a part of one */
   bool removed;   /* by Weir's caches, in this run */
   bool by_driver; /* all calls are the driver's own functions */
   uint64_t cost, saving, bytes, count;
-  uint64_t behind;  /* ns of a device, which the run gains at most besides the saving (behind.c) */
+  uint64_t later;   /* ns of a device, which the run gains at most besides the saving (later.c) */
   size_t callers;   /* the last of its `wr_search_caller`, from 1; 0 none */
   uint64_t weight;  /* of its rows */
   size_t samples;   /* operations of which kernels are named, from 1; 0 none */
@@ -75,18 +75,18 @@ typedef struct wr_search_tally { /* cost of a group's rows in ranges of one name
 } wr_search_tally;
 
 /* Time that a device takes for a copy of a group, and that the host then waits. */
-typedef struct wr_behind_piece {
+typedef struct wr_later_piece {
   size_t group;  /* among the claims' */
   uint32_t wait; /* place in the waits of copy_times */
   uint32_t unit; /* what takes it, which counts once */
   uint64_t ns;
-} wr_behind_piece;
+} wr_later_piece;
 
-typedef struct wr_behind_pieces {
-  wr_behind_piece *piece; /* owned */
+typedef struct wr_later_pieces {
+  wr_later_piece *piece; /* owned */
   size_t count, capacity;
   size_t summed; /* those before it are of rules that have run */
-} wr_behind_pieces;
+} wr_later_pieces;
 
 /* Calls of one function by one stack, of whichever thread. */
 typedef struct wr_call_family {
@@ -119,7 +119,7 @@ typedef struct wr_findings_pass {
   wr_order_facts order;
   wr_launch_facts launches;
   wr_copy_times copy_times; /* empty in a trace with device times */
-  wr_behind_pieces behind;
+  wr_later_pieces later;
   wr_claims claims;
   wr_rule_calls *has_calls; /* owned: by rule; NULL: not asked for yet */
   int64_t events, rule_ms;
@@ -194,17 +194,17 @@ weir_status wr_search_end_rows(wr_search *x);
 /* The next rule runs. */
 void wr_search_forget_groups(wr_search *x);
 
-/* ---- behind.c --------------------------------------------------------------------------------- */
+/* ---- later.c --------------------------------------------------------------------------------- */
 
 /* What a device takes for a row's copies, of a rule that asks for it; `group`: of the claims. */
-weir_status wr_search_add_behind(wr_search *x, const wr_rule *rule, const wr_search_row *r,
-                                 size_t group);
+weir_status wr_search_add_later(wr_search *x, const wr_rule *rule, const wr_search_row *r,
+                                size_t group);
 
 /* Sums it up, of the groups of the rule that has run, which are as they were made. */
-weir_status wr_search_sum_behind(wr_search *x);
+weir_status wr_search_sum_later(wr_search *x);
 
 /* Adds it to what all findings save, once their gains are known; `rank`: of findings, by their number. */
-weir_status wr_search_add_behind_up(wr_search *x, size_t *rank);
+weir_status wr_search_add_later_up(wr_search *x, size_t *rank);
 
 /* ---- groups.c -------------------------------------------------------------------------------- */
 

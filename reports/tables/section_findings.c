@@ -34,15 +34,15 @@ typedef struct bound {
 static bound bound_of(const wr_finding *f)
 {
   bool wide = f->spread && f->low_ns && f->low_ns < f->saving_ns / 2;
-  return wide ? (bound){true, f->low_ns} : (bound){f->least || f->behind_ns, f->saving_ns};
+  return wide ? (bound){true, f->low_ns} : (bound){f->least || f->later_ns, f->saving_ns};
 }
 
 /* What the run gains at most, where a device's time is behind the calls; 0: not known apart from the saving. */
 static uint64_t most_of(const wr_finding *f)
 {
-  if (!f->behind_ns) return 0;
+  if (!f->later_ns) return 0;
   const uint64_t known = f->saving_ns ? f->saving_ns : f->cost_ns;
-  return known > UINT64_MAX - f->behind_ns ? UINT64_MAX : known + f->behind_ns;
+  return known > UINT64_MAX - f->later_ns ? UINT64_MAX : known + f->later_ns;
 }
 
 static const char *name_bound(bound b)
@@ -81,10 +81,10 @@ static char *costs(const wr_findings *all, const wr_finding *f)
     (void)fprintf(to, "%s to %s, ", DURATION(f->low_ns), DURATION(f->high_ns));
   if (f->saving_ns) (void)fprintf(to, "%s of the run)", wr_percent(b.ns, all->duration_ns).text);
   if (f->saving_ns) print_most(to, all, f);
-  if (!f->saving_ns && f->behind_ns)
+  if (!f->saving_ns && f->later_ns)
     (void)fprintf(to, "takes %s", DURATION(f->cost_ns)), print_most(to, all, f),
         (void)fprintf(to, " with the device's time; whether the run gains it is not known");
-  else if (f->cost_ns > f->saving_ns && !f->behind_ns)
+  else if (f->cost_ns > f->saving_ns && !f->later_ns)
     (void)fprintf(to,
                   f->saving_ns ? " of the %s it takes"
                                : "takes %s; whether the run gains it is not known",
@@ -218,7 +218,7 @@ static void add_finding(const findings_section *x, const wr_findings *all, size_
   if (f->slow_ns && f->slow_ns >= f->saving_ns / 4)
     LINE(x, "  not counted: %s, by which %llu of them took longer than the rest do",
          DURATION(f->slow_ns), (unsigned long long)f->slow_count);
-  const uint64_t added = f->added_ns + f->added_behind_ns, saving = f->saving_ns + f->behind_ns;
+  const uint64_t added = f->added_ns + f->added_later_ns, saving = f->saving_ns + f->later_ns;
   if (i && f->saving_ns && added < saving / 20 * 19)
     LINE(x,
          added ? "  of it %s remain once those above are done"
@@ -314,7 +314,7 @@ static void add_explanations(const findings_section *x, const wr_findings *f)
 /* "redundant-wait  main  train.cu:148  22.8 µs, 597 times" */
 static void add_small_line(const findings_section *x, const wr_small_finding *s)
 {
-  uint64_t ns = (s->saving_ns ? s->saving_ns : s->cost_ns) + s->behind_ns;
+  uint64_t ns = (s->saving_ns ? s->saving_ns : s->cost_ns) + s->later_ns;
   char *place = name_place(s->function, s->file, s->line);
   if (!place) x->t->failed = true;
   LINE(x, "  %s  %s  %s, %s%s", s->rule->id, place ? place : "",
@@ -470,7 +470,7 @@ static bool any_least(const wr_findings *f)
   bool any = false;
   for (size_t i = 0; i < f->count; i++)
     any |= sure_of(&f->finding[i]) && f->finding[i].saving_ns && bound_of(&f->finding[i]).least &&
-           !f->finding[i].behind_ns;
+           !f->finding[i].later_ns;
   return any;
 }
 
@@ -565,7 +565,7 @@ static void put_more(wr_named_table *t, const wr_findings *all, const wr_finding
   WR_PUT(t, within(f->slow_count), within(f->slow_ns), within(f->added_ns));
   wr_table_put_if(t, f->spread, within(f->low_ns));
   wr_table_put_if(t, f->spread, within(f->high_ns));
-  wr_table_put(t, f->least || f->behind_ns);
+  wr_table_put(t, f->least || f->later_ns);
   wr_table_put_if(t, most_of(f), within(most_of(f)));
   if (f->device >= 0)
     wr_put_device(t, f->device);

@@ -288,10 +288,10 @@ START_TEST(without_a_wait_a_run_gains_what_the_host_or_another_device_could_do_m
 }
 END_TEST
 
-enum { BEHIND_ROUNDS = 32, BEHIND_BYTES = 1 << 20, BEHIND_NS = 40000 };
+enum { LATER_ROUNDS = 32, BEHIND_BYTES = 1 << 20, LATER_NS = 40000 };
 
 /* Of the process's first context, so that it is known what waits wait for. */
-static void call_behind(uint64_t us, uint64_t ns, trace_event e)
+static void call_later(uint64_t us, uint64_t ns, trace_event e)
 {
   e.flags |= WEIR_EVF_RUNTIME;
   e.stack |= UINT32_C(1) << 24;
@@ -299,42 +299,42 @@ static void call_behind(uint64_t us, uint64_t ns, trace_event e)
   synth_event(0, us * 1000, ns, e);
 }
 
-static void copy_behind(uint64_t us)
+static void copy_later(uint64_t us)
 {
-  call_behind(us, 1000,
-              (trace_event){.kind = WEIR_EV_COPY,
-                            .api = synth_api("cudaMemcpyAsync"),
-                            .flags = WEIR_EVF_ASYNC,
-                            .a = 0x7f0000000000,
-                            .b = 0x7e0000000000,
-                            .bytes = BEHIND_BYTES,
-                            .copy_kind = WEIR_COPY_HTOD,
-                            .src_device = WEIR_DEVICE_NONE,
-                            .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4});
+  call_later(us, 1000,
+             (trace_event){.kind = WEIR_EV_COPY,
+                           .api = synth_api("cudaMemcpyAsync"),
+                           .flags = WEIR_EVF_ASYNC,
+                           .a = 0x7f0000000000,
+                           .b = 0x7e0000000000,
+                           .bytes = BEHIND_BYTES,
+                           .copy_kind = WEIR_COPY_HTOD,
+                           .src_device = WEIR_DEVICE_NONE,
+                           .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4});
 }
 
-static void wait_behind(uint64_t us, uint64_t ns)
+static void wait_later(uint64_t us, uint64_t ns)
 {
-  call_behind(us, ns,
-              (trace_event){.kind = WEIR_EV_SYNC,
-                            .api = synth_api("cudaStreamSynchronize"),
-                            .sync_type = WEIR_SYNC_STREAM});
+  call_later(us, ns,
+             (trace_event){.kind = WEIR_EV_SYNC,
+                           .api = synth_api("cudaStreamSynchronize"),
+                           .sync_type = WEIR_SYNC_STREAM});
 }
 
 /* A page-locked copy of 40 us whose call takes 1 us, which is waited for alone; then rounds of such a copy, a kernel, a wait
  * that long. `change`: of the trace, or NULL. Rules "one" and "two" find the copies of the rounds, by these keys. */
-static void judge_behind(wr_findings *f, uint64_t wait_us, const char *keys, const char *change)
+static void judge_later(wr_findings *f, uint64_t wait_us, const char *keys, const char *change)
 {
   const char *one[] = {NULL, NULL};
   char sql[400];
   synth_open(synth_dir());
-  copy_behind(10);
-  wait_behind(20, BEHIND_NS - 10000);
-  for (uint64_t i = 1; i <= BEHIND_ROUNDS; i++) {
-    copy_behind(i * 1000);
-    call_behind(i * 1000 + 10, 5000,
-                (trace_event){.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel")});
-    wait_behind(i * 1000 + 20, wait_us * 1000);
+  copy_later(10);
+  wait_later(20, LATER_NS - 10000);
+  for (uint64_t i = 1; i <= LATER_ROUNDS; i++) {
+    copy_later(i * 1000);
+    call_later(i * 1000 + 10, 5000,
+               (trace_event){.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel")});
+    wait_later(i * 1000 + 20, wait_us * 1000);
   }
   synth_close();
   one[0] = synth_spool();
@@ -352,19 +352,19 @@ static void judge_behind(wr_findings *f, uint64_t wait_us, const char *keys, con
   wr_findings_settings settings = {.rules = folder, .min = {0, -1, 1}};
   ck_assert_msg(judge_trace_with(f, trace, &settings) == WEIR_OK, "%s", weir_error_message());
   ck_assert_str_eq(f->finding[0].rule->id, "one");
-  ck_assert_uint_eq(f->finding[0].saving_ns, BEHIND_ROUNDS * 1000);
+  ck_assert_uint_eq(f->finding[0].saving_ns, LATER_ROUNDS * 1000);
 }
 
 START_TEST(of_an_asynchronous_copy_a_run_gains_the_call_up_to_what_the_device_takes)
 {
   wr_findings f;
-  judge_behind(&f, 100, "-- behind: copy\n", NULL);
-  ck_assert_uint_eq(f.finding[0].behind_ns, BEHIND_ROUNDS * BEHIND_NS);
-  ck_assert_uint_eq(f.finding[0].added_behind_ns, BEHIND_ROUNDS * BEHIND_NS);
+  judge_later(&f, 100, "-- later: copy\n", NULL);
+  ck_assert_uint_eq(f.finding[0].later_ns, LATER_ROUNDS * LATER_NS);
+  ck_assert_uint_eq(f.finding[0].added_later_ns, LATER_ROUNDS * LATER_NS);
   ck_assert_str_eq(f.finding[1].rule->id, "two");
-  ck_assert_uint_eq(f.finding[1].behind_ns, BEHIND_ROUNDS * BEHIND_NS);
-  ck_assert_uint_eq(f.finding[1].added_behind_ns, 0);
-  ck_assert_uint_eq(f.sure_saving_ns, BEHIND_ROUNDS * (1000 + BEHIND_NS));
+  ck_assert_uint_eq(f.finding[1].later_ns, LATER_ROUNDS * LATER_NS);
+  ck_assert_uint_eq(f.finding[1].added_later_ns, 0);
+  ck_assert_uint_eq(f.sure_saving_ns, LATER_ROUNDS * (1000 + LATER_NS));
   wr_findings_free(&f);
 }
 END_TEST
@@ -372,8 +372,8 @@ END_TEST
 START_TEST(a_run_gains_no_more_of_a_copy_than_the_host_waits_for_it)
 {
   wr_findings f;
-  judge_behind(&f, 15, "-- behind: copy\n", NULL);
-  ck_assert_uint_eq(f.finding[0].behind_ns, BEHIND_ROUNDS * 15000);
+  judge_later(&f, 15, "-- later: copy\n", NULL);
+  ck_assert_uint_eq(f.finding[0].later_ns, LATER_ROUNDS * 15000);
   wr_findings_free(&f);
 }
 END_TEST
@@ -381,14 +381,13 @@ END_TEST
 START_TEST(what_a_device_takes_is_for_rules_that_ask_in_traces_without_its_times)
 {
   wr_findings f;
-  judge_behind(&f, 100, "", NULL);
-  ck_assert_uint_eq(f.finding[0].behind_ns, 0);
+  judge_later(&f, 100, "", NULL);
+  ck_assert_uint_eq(f.finding[0].later_ns, 0);
   wr_findings_free(&f);
   synth_clean();
-  judge_behind(
-      &f, 100, "-- behind: copy\n",
-      "INSERT INTO device_work(event, device, kind, start, \"end\") VALUES(1, 0, 1, 1, 2)");
-  ck_assert_uint_eq(f.finding[0].behind_ns, 0);
+  judge_later(&f, 100, "-- later: copy\n",
+              "INSERT INTO device_work(event, device, kind, start, \"end\") VALUES(1, 0, 1, 1, 2)");
+  ck_assert_uint_eq(f.finding[0].later_ns, 0);
   wr_findings_free(&f);
 }
 END_TEST
@@ -407,21 +406,20 @@ static uint64_t saving_of_graphs_in_turn(bool ahead, bool anew)
   synth_stack(0, 1, &frame, 1);
   for (uint64_t i = 1; i <= GRAPH_STEPS; i++) {
     if (anew)
-      call_behind(i * 300 - 10, 5000,
-                  (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaGraphInstantiate")});
-    call_behind(i * 300, 5000,
-                (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaGraphLaunch")});
-    call_behind(i * 300 + 6, 500,
-                (trace_event){.kind = WEIR_EV_EVENT,
-                              .api = synth_api("cudaEventRecord"),
-                              .a = 0x100 + i % 2});
+      call_later(i * 300 - 10, 5000,
+                 (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaGraphInstantiate")});
+    call_later(i * 300, 5000,
+               (trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaGraphLaunch")});
+    call_later(i * 300 + 6, 500,
+               (trace_event){
+                   .kind = WEIR_EV_EVENT, .api = synth_api("cudaEventRecord"), .a = 0x100 + i % 2});
     if (ahead && i == 1) continue;
-    call_behind(i * 300 + 10, 120000,
-                (trace_event){.kind = WEIR_EV_SYNC,
-                              .api = synth_api("cudaEventSynchronize"),
-                              .sync_type = WEIR_SYNC_EVENT,
-                              .stack = 1,
-                              .a = 0x100 + (i - ahead) % 2});
+    call_later(i * 300 + 10, 120000,
+               (trace_event){.kind = WEIR_EV_SYNC,
+                             .api = synth_api("cudaEventSynchronize"),
+                             .sync_type = WEIR_SYNC_EVENT,
+                             .stack = 1,
+                             .a = 0x100 + (i - ahead) % 2});
   }
   synth_close();
   const char *one[] = {synth_spool(), NULL};
@@ -716,7 +714,7 @@ static char *findings_text(const char *trace)
 START_TEST(a_report_prints_what_a_run_gains_at_least_with_what_it_gains_at_most)
 {
   wr_findings f;
-  judge_behind(&f, 100, "-- behind: copy\n", NULL);
+  judge_later(&f, 100, "-- later: copy\n", NULL);
   wr_findings_free(&f);
   char path[700];
   (void)snprintf(path, sizeof path, "%s/t.db", synth_dir());

@@ -388,7 +388,7 @@ static void describe(char out[512], const wr_finding *f)
 {
   int n =
       snprintf(out, 512, "%s %d: %lu ns, %lu saved, %lu behind, %lu bytes, %lu times, device %d;",
-               f->rule->id, f->certainty, f->cost_ns, f->saving_ns, f->behind_ns, f->saving_bytes,
+               f->rule->id, f->certainty, f->cost_ns, f->saving_ns, f->later_ns, f->saving_bytes,
                f->count, f->device);
   for (size_t i = 0; i < f->sites && n < 400; i++)
     n += snprintf(out + n, 512 - (size_t)n, " %.40s", f->site[i].function);

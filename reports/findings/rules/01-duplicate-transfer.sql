@@ -3,7 +3,7 @@
 -- title: The same bytes copied to a device again
 -- severity: high
 -- certainty: likely
--- behind: copy
+-- later: copy
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
 -- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays

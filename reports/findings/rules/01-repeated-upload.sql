@@ -3,7 +3,7 @@
 -- title: The same host buffer copied to the same memory of a device again and again
 -- severity: medium
 -- certainty: possible
--- behind: copy
+-- later: copy
 -- threshold: min_times 16 times
 -- threshold: min_hashed 16 copies whose bytes were compared, from which on sampled-upload-again has them
 -- decides: weir run --hash

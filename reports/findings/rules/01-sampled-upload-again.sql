@@ -3,7 +3,7 @@
 -- title: Uploads of a place that carried the same bytes whenever they were looked at
 -- severity: high
 -- certainty: likely
--- behind: copy
+-- later: copy
 -- needs: copy_hash
 -- decides: weir run --hash=on
 -- threshold: min_hashed 16 copies of the same memory to the same memory at one place whose bytes were compared

@@ -3,7 +3,7 @@
 -- title: Bytes that went to the other side and came back as they were
 -- severity: high
 -- certainty: likely
--- behind: round
+-- later: round
 -- needs: copy_hash
 -- threshold: min_bytes 1024 bytes
 -- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays

@@ -3,7 +3,7 @@
 -- title: Memory of a device read back again, though nothing has written it
 -- severity: high
 -- certainty: likely
--- behind: copy
+-- later: copy
 -- mostly: 25
 -- threshold: min_bytes 1024 bytes
 -- threshold: own 50000 ns, what a copy takes by itself beyond its bytes at one a ns: the rest is a wait, which stays

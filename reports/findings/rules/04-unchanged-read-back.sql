@@ -3,7 +3,7 @@
 -- title: Memory of a device copied to the host again and again, with the same bytes each time
 -- severity: medium
 -- certainty: possible
--- behind: copy
+-- later: copy
 -- needs: copy_hash
 -- decides: weir run --hash=1G
 -- threshold: min_bytes 65536 bytes

@@ -1,6 +1,6 @@
 -- number: 7
 -- id: small-copies-in-a-step
--- title: Several small copies or memsets, one behind the other, again and again
+-- title: Several small copies or memsets, one after the other, again and again
 -- severity: medium
 -- certainty: possible
 -- least: untimed

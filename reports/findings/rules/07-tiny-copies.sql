@@ -1,6 +1,6 @@
 -- number: 7
 -- id: tiny-copies
--- title: Many small copies, one behind the other
+-- title: Many small copies, one after the other
 -- severity: medium
 -- certainty: likely
 -- queued: device

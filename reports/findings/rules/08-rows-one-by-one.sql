@@ -7,7 +7,7 @@
 -- least: untimed
 -- threshold: min_rows 8 times
 -- threshold: link 25 bytes a ns
--- fix: Copy all rows by one cudaMemcpy2DAsync(), or where they lie one behind the other by one
+-- fix: Copy all rows by one cudaMemcpy2DAsync(), or where they lie one after the other by one
 --      cudaMemcpyAsync().
 -- judge: rows-one-by-one
 WITH took AS (

@@ -3,7 +3,7 @@
 -- title: Memory of a device copied to the host, and from there to a device again
 -- severity: high
 -- certainty: possible
--- behind: round
+-- later: round
 -- decides: weir run --hash
 -- needs: wait_detail
 -- threshold: min_bytes 64 bytes

@@ -3,7 +3,7 @@
 -- title: Device memory written again before anything can have read it
 -- severity: medium
 -- certainty: certain
--- behind: copy
+-- later: copy
 -- mostly: 25
 -- fix: Drop the first memset or copy: the next one writes the same bytes, and no graph, copy or kernel that
 --      is handed this memory came between.

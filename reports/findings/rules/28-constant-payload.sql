@@ -3,7 +3,7 @@
 -- title: A copy to the device of bytes that are all the same
 -- severity: medium
 -- certainty: likely
--- behind: copy
+-- later: copy
 -- often: 4
 -- needs: copy_hash
 -- threshold: min_bytes 4096 bytes

@@ -3,7 +3,7 @@
 -- title: Uploads of which the larger part, at the end, is one byte again and again
 -- severity: medium
 -- certainty: likely
--- behind: copy
+-- later: copy
 -- least: untimed
 -- needs: copy_hash
 -- decides: weir run --hash=on

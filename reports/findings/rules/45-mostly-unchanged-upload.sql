@@ -3,7 +3,7 @@
 -- title: Uploads of which the most is at its place on the device already
 -- severity: medium
 -- certainty: likely
--- behind: copy
+-- later: copy
 -- least: untimed
 -- needs: copy_hash
 -- decides: weir run --hash=on

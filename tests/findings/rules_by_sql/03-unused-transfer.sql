@@ -3,7 +3,7 @@
 -- title: Copy to the device that nothing can have read before its memory was freed
 -- severity: medium
 -- certainty: certain
--- behind: copy
+-- later: copy
 -- mostly: 25
 -- fix: Delete the copy, or make it where its data is used: no graph, copy or kernel that is handed
 --      its memory came between it and the free.
