@@ -85,13 +85,14 @@ static uint8_t *new_roles(void)
  * initiated": the copy itself may go on. "From pinned host memory to device memory, the function is
  * synchronous with respect to the host"; "from device to pageable or pinned host memory, the
  * function returns only once the copy has completed", and so does the asynchronous form to pageable
- * memory. What Weir stages by itself is not taken for any of these. */
+ * memory. Of what Weir stages by itself a copy to the host, in its synchronous form, has brought its
+ * bytes when it returns; others are not taken for any of these. */
 static unsigned how_copy_waits(const trace_event *e)
 {
   bool async = e->flags & WEIR_EVF_ASYNC;
   unsigned host = e->copy_kind == WEIR_COPY_HTOD ? e->mem >> 4 : e->mem & 15;
   if (!(e->flags & WEIR_EVF_IMPLICIT_SYNC)) return 0;
-  if (e->flags & WEIR_EVF_STAGED) return WR_HOW_WAITS;
+  if (e->flags & WEIR_EVF_STAGED && (async || e->copy_kind != WEIR_COPY_DTOH)) return WR_HOW_WAITS;
   if (e->copy_kind == WEIR_COPY_DTOH) return WR_HOW_WAITS | WR_HOW_WAITS_ALL;
   if (e->copy_kind != WEIR_COPY_HTOD || async) return WR_HOW_WAITS;
   return WR_HOW_WAITS | (host == WEIR_MEM_PINNED ? WR_HOW_WAITS_ALL : WR_HOW_WAITS_BEFORE);

@@ -612,6 +612,25 @@ START_TEST(a_copy_that_waits_says_what_is_complete)
 }
 END_TEST
 
+/* Weir keeps what is complete when a call returns: what has come to the host is there, what goes to a device may be on its way. */
+START_TEST(a_staged_copy_to_the_host_is_complete_when_it_returns)
+{
+  const unsigned staged = WEIR_EVF_IMPLICIT_SYNC | WEIR_EVF_STAGED;
+  begin_program();
+  launch(LEGACY);
+  copy("cudaMemcpy", WEIR_COPY_DTOH, WEIR_MEM_PAGEABLE, staged, LEGACY);
+  sync_device();
+  copy("cudaMemcpy", WEIR_COPY_HTOD, WEIR_MEM_PAGEABLE, staged, LEGACY);
+  sync_device();
+  copy("cudaMemcpyAsync", WEIR_COPY_DTOH, WEIR_MEM_PAGEABLE, staged | WEIR_EVF_ASYNC, LEGACY);
+  sync_device();
+  finish();
+  IS(1, REDUNDANT);
+  IS(3, PENDING);
+  IS(5, PENDING);
+}
+END_TEST
+
 /* "For transfers from device memory to device memory, no host-side synchronization is
  * performed." */
 START_TEST(a_copy_on_the_device_stays_pending)
@@ -947,6 +966,7 @@ static void add_tests(TCase *t)
   tcase_add_test(t, what_a_wait_may_not_have_covered_stays_pending);
   tcase_add_test(t, per_thread_default_streams_are_one_a_thread);
   tcase_add_test(t, a_copy_that_waits_says_what_is_complete);
+  tcase_add_test(t, a_staged_copy_to_the_host_is_complete_when_it_returns);
   tcase_add_test(t, a_copy_on_the_device_stays_pending);
   tcase_add_test(t, asynchronous_copies_of_pageable_memory_wait_one_way_only);
   tcase_add_test(t, a_memset_waits_for_memory_that_the_host_sees);
