@@ -164,7 +164,7 @@ static void put_used(writer *w, const wr_page_process *p)
               l->row[i].bytes);
 }
 
-static void put_copied_bytes(writer *w, const wr_page_process *p)
+static void put_of_copies(writer *w, const wr_page_process *p, bool bytes)
 {
   const wr_figure_list *l = &p->figures->copies;
   for (unsigned i = 0; i < l->count; i++)
@@ -172,18 +172,17 @@ static void put_copied_bytes(writer *w, const wr_page_process *p)
               &(labels){.process = p,
                         .device = device_label(l->row[i].device),
                         .direction = wr_figure_direction(l->row[i].what)},
-              l->row[i].bytes);
+              bytes ? l->row[i].bytes : l->row[i].count);
+}
+
+static void put_copied_bytes(writer *w, const wr_page_process *p)
+{
+  put_of_copies(w, p, true);
 }
 
 static void put_copies(writer *w, const wr_page_process *p)
 {
-  const wr_figure_list *l = &p->figures->copies;
-  for (unsigned i = 0; i < l->count; i++)
-    put_count(w,
-              &(labels){.process = p,
-                        .device = device_label(l->row[i].device),
-                        .direction = wr_figure_direction(l->row[i].what)},
-              l->row[i].count);
+  put_of_copies(w, p, false);
 }
 
 static void put_wait_seconds(writer *w, const wr_page_process *p)
